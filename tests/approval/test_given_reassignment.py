@@ -96,7 +96,7 @@ def test_of_proposals_the_new_replicas_are_wanted(tmp_path):
     ],
 )
 def test_faults_of_a_file_have_places(tmp_path, text, message):
-    """A file that can't be read as a reassignment is refused with line, column, key and what is allowed."""
+    """File, line, column, key, value, and what is allowed."""
     with pytest.raises(ImportStateError) as refused:
         _read(tmp_path, text)
 

@@ -324,7 +324,7 @@ def test_resuming_asks_for_what_it_needs(planner: Run, site: Path) -> None:
 
 @pytest.mark.parametrize("given", [".", "plan.json"])
 def test_the_rest_does_not_replace_the_plan_that_it_finishes(planner: Run, site: Path, given: str) -> None:
-    """`--out` can't be the plan's own folder: only its rollback leads back to the cluster before the plan."""
+    """Its rollback alone goes back to where the cluster was."""
     plan = site / "expand.plan"
     before = (plan / "rollback.json").read_bytes()
     ran = planner("resume", plan / given, "--state", state(site), "--captured-at", CAPTURED, "--out", plan)

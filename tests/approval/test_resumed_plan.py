@@ -42,7 +42,7 @@ RULES = st.sampled_from((BatchRules(moves_per_broker=1), BatchRules(replicas_per
 @examples(25)
 @given(specs(rebalance=("all", "none", "leaders")), RULES, st.integers(0, 4))
 def test_the_rest_is_exactly_what_the_batches_left(spec: Spec, rules: BatchRules, done: int) -> None:
-    """After k batches, the rest changes what the later batches would change, and ends at the same target."""
+    """After k batches, what the others would do is left, to the same target; the new batches reach it from here."""
     plan = plan_of(replace(spec, execution=Execution(batches=rules)))
     now = after_batches(plan, found(spec), done)
 
@@ -63,7 +63,7 @@ def test_the_rest_is_exactly_what_the_batches_left(spec: Spec, rules: BatchRules
 @examples(25)
 @given(specs(), RULES, st.integers(0, 4))
 def test_its_rollback_leads_back_to_where_it_was_resumed_from(spec: Spec, rules: BatchRules, done: int) -> None:
-    """Undoing the batches of the rest in reverse gives the lists that the rest began with."""
+    """Undone from the last batch back, every list is the one that the resumed plan found."""
     plan = plan_of(replace(spec, execution=Execution(batches=rules)))
     now = after_batches(plan, found(spec), done)
     rest = resumed(plan, now)
@@ -85,7 +85,7 @@ def test_its_rollback_leads_back_to_where_it_was_resumed_from(spec: Spec, rules:
 @examples(10)
 @given(specs())
 def test_resumed_after_all_of_it_there_is_nothing_to_do(spec: Spec) -> None:
-    """After the last batch the rest has no partitions, batches or bytes, and counts all partitions as done."""
+    """No partition, no batch, no byte; all of the plan's partitions count as there."""
     plan = plan_of(spec)
     rest = resumed(plan, after_batches(plan, found(spec), len(plan["batches"])))
 

@@ -36,7 +36,7 @@ def _adopt(folder: Path, given: str, more: str = "--quiet") -> Ran:
     ],
 )
 def test_each_format_becomes_a_plan(given: str, said: str, examples: Path) -> None:
-    """Each format becomes a plan: its headline is printed, and the folder has the same files as whatif's."""
+    """Its verdict, and a folder as whatif writes it."""
     ran = _adopt(examples, given)
 
     assert (0, "") == (ran.code, ran.err)

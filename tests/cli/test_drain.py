@@ -99,7 +99,7 @@ def test_a_capacity_of_a_class_stays(spec, tmp_path):
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=8), st.integers(1, 40))
 def test_what_is_copied_is_less_than_a_partition_above_the_least(sizes, freed):
-    """With single replicas, less than one partition more than the least sum is copied; the bound isn't above that."""
+    """Of single replicas, the least is the smallest sum of partitions that frees as much; the bound isn't above it."""
     every = [sum(chosen) for count in range(1, len(sizes) + 1) for chosen in combinations(sizes, count)]
     if sum(sizes) <= freed:
         return

@@ -90,7 +90,7 @@ def test_bytes_are_sent_by_the_source() -> None:
 def test_without_rates_the_throttle_alone_counts(
     changes: list[PartitionChange], given_rules: BatchRules, throttle: int
 ) -> None:
-    """Without produce rates a batch takes its busiest broker's bytes ÷ throttle, rounded up, and every batch ends."""
+    """Each batch takes the busiest broker's bytes ÷ throttle, rounded up; nothing is endless."""
     idle = [PartitionChange(c.topic, c.partition, c.before, c.after, None, c.size_bytes, c.reason) for c in changes]
     batches = split(idle, given_rules)
 
@@ -183,7 +183,7 @@ def test_without_sizes_no_broker_is_the_fullest() -> None:
 
 @given(plans(), rules)
 def test_peaks_are_the_most_of_a_replay(changes: list[PartitionChange], given_rules: BatchRules) -> None:
-    """Each peak equals a replay's: a batch adds all of its replicas before it removes any."""
+    """Replicas held one by one: everything a batch adds on top of what is there, then without what it removes."""
     held: dict[int, dict[int, int]] = {
         b: {c.partition: c.size_bytes for c in changes if b in c.before} for b in range(6)
     }
@@ -206,7 +206,7 @@ def test_peaks_are_the_most_of_a_replay(changes: list[PartitionChange], given_ru
 
 @given(plans())
 def test_smaller_batches_never_need_more_disk(changes: list[PartitionChange]) -> None:
-    """No broker needs more disk with small batches than with one batch, because replicas are removed earlier."""
+    """All at once is the worst for each broker: what is removed stays until the end."""
     whole = cost_of(split(changes, BatchRules()), today_of(changes))
     parts = cost_of(split(changes, BatchRules(moves_per_broker=1)), today_of(changes))
 

@@ -31,7 +31,7 @@ def lists(batches: tuple[Batch, ...]) -> list[tuple[int, ...]]:
 
 @given(plans(), rules)
 def test_all_steps_in_order_turn_before_into_after(changes: list[PartitionChange], given_rules: BatchRules) -> None:
-    """Each partition goes through its steps without a gap, from its old list to exactly its new one."""
+    """Every reassigned partition ends in exactly its new list, each step begins where the last one ended."""
     reached = {(c.topic, c.partition): c.before for c in changes if c.reassigned}
     for batch in split(changes, given_rules, RACKS):
         assert len(batch.steps) == len({(step.topic, step.partition) for step in batch.steps})
@@ -47,7 +47,7 @@ def test_all_steps_in_order_turn_before_into_after(changes: list[PartitionChange
 def test_undoing_the_batches_in_reverse_restores_the_start(
     changes: list[PartitionChange], given_rules: BatchRules
 ) -> None:
-    """Undoing the batches from the last to the first restores the replica lists of today, with their order."""
+    """Each batch's own lists of before, last batch first, lead back to today's lists in today's order."""
     reached = {(c.topic, c.partition): c.after for c in changes if c.reassigned}
     for batch in reversed(split(changes, given_rules)):
         for step in batch.steps:
@@ -59,7 +59,7 @@ def test_undoing_the_batches_in_reverse_restores_the_start(
 
 @given(plans(), rules)
 def test_a_batch_keeps_its_limits(changes: list[PartitionChange], given_rules: BatchRules) -> None:
-    """Limits hold: bytes, unless one replica is larger; replicas to and from a broker, and of a partition; time."""
+    """Bytes unless one replica alone is larger, replicas to and from a broker, replicas added to a partition."""
     for batch in split(changes, given_rules):
         received = Counter(broker for step in batch.steps for broker in step.adding)
         sent = Counter(step.source for step in batch.steps for _ in step.adding)
@@ -100,7 +100,7 @@ def copied_on_each_side(steps: Iterable[Step]) -> dict[tuple[str, int], list[int
 def test_partitions_without_a_leader_come_last_and_by_themselves(
     changes: list[PartitionChange], given_rules: BatchRules
 ) -> None:
-    """Partitions without a leader come in the last batches; those in one batch wait for the same brokers."""
+    """A batch of them holds those that wait for the same brokers, and nobody waits for such a batch."""
     brokers = {(c.topic, c.partition): frozenset(c.before) for c in changes if c.leader_before is None}
     batches = split(changes, given_rules)
     for batch in batches:
@@ -115,7 +115,7 @@ def test_partitions_without_a_leader_come_last_and_by_themselves(
 def test_what_producers_write_makes_batches_smaller(
     changes: list[PartitionChange], given_rules: BatchRules, rate: int
 ) -> None:
-    """Producers leave less room in a batch: each broker still sends and receives in time, or copies one partition."""
+    """With what they take of the rate, each side of a broker is done in time, or copies one replica alone."""
     timed = replace(given_rules, seconds=100, bytes_per_sec=50, moves_per_broker=None)
     written = [replace(change, bytes_in_per_sec=rate) for change in changes]
     for batch in split(written, timed):
@@ -133,7 +133,7 @@ def _partitions(batch: Batch, flow: CopyFlow) -> int:
 def test_a_step_copies_from_the_leader_while_that_has_a_replica(
     changes: list[PartitionChange], given_rules: BatchRules
 ) -> None:
-    """Each step copies from today's leader while it has a replica, else from the first one; it has the produce rate."""
+    """Else from the preferred leader; and each step knows what producers write to its partition."""
     written = [replace(change, bytes_in_per_sec=number) for number, change in enumerate(changes)]
     of = {(c.topic, c.partition): c for c in written}
     for step in (step for batch in split(written, given_rules) for step in batch.steps):
@@ -169,7 +169,7 @@ def has_room(steps: list[Step], step: Step, given_rules: BatchRules) -> bool:
 
 @given(plans(leaderless=False), rules)
 def test_no_step_at_risk_waits_where_there_is_room(changes: list[PartitionChange], given_rules: BatchRules) -> None:
-    """A step at risk is in the first batch that has room for it among other steps at risk."""
+    """Every batch between a partition's last step and the next one is full, be it of other steps at risk alone."""
     batches, risks = split(changes, given_rules), risk_of(changes)
     resized = {(c.topic, c.partition) for c in changes if len(c.before) != len(c.after)}
     at_risk = [[s for s in b.steps if s.adding and risks[s.topic, s.partition] == 0] for b in batches]
@@ -185,7 +185,7 @@ def test_no_step_at_risk_waits_where_there_is_room(changes: list[PartitionChange
 
 @given(plans(leaderless=False), limiting)
 def test_what_can_wait_makes_no_riskier_batch_longer(changes: list[PartitionChange], given_rules: BatchRules) -> None:
-    """Less urgent steps in a batch don't add to the bytes of its busiest broker."""
+    """Less risky steps in a batch of riskier ones leave its busiest broker's bytes as they are."""
     risks = risk_of(changes)
     for batch in split(changes, given_rules):
         moving = [(risks[step.topic, step.partition], step) for step in batch.steps if step.adding]
@@ -197,7 +197,7 @@ def test_what_can_wait_makes_no_riskier_batch_longer(changes: list[PartitionChan
 def test_lists_in_between_are_never_worse_than_both_ends(
     before: tuple[int, ...], after: tuple[int, ...], at_once: int
 ) -> None:
-    """Intermediate lists have no broker twice, no other brokers, enough replicas, and the old leader first."""
+    """No broker twice, no stranger, as many replicas as one end at least, and the leader stays first to the last."""
     reached = lists(split([change(0, before, after)], BatchRules(replicas_per_partition=at_once), RACKS))
 
     for replicas in reached:
@@ -213,7 +213,7 @@ def test_lists_in_between_are_never_worse_than_both_ends(
 def test_the_order_of_the_changes_does_not_matter(
     changes: list[PartitionChange], given_rules: BatchRules, random: object
 ) -> None:
-    """The order of the changes has no effect on the batches; they are numbered from 1, and none is empty."""
+    """The same changes in any order give the same batches, numbered from 1, none of them empty."""
     shuffled = list(changes)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     batches = split(changes, given_rules, RACKS)
@@ -387,7 +387,7 @@ def test_the_batches_take_hardly_longer_than_the_busiest_broker_must(
 @examples(20)
 @given(st.integers(1, 6), st.integers(1, 40))
 def test_batches_are_as_few_as_one_broker_allows(limit: int, partitions: int) -> None:
-    """If one broker takes all partitions, there are as few batches as its limit allows."""
+    """Where every partition goes to one broker, its limit alone sets the number of batches."""
     changes = [change(p, (1,), (2,)) for p in range(partitions)]
 
     assert -(-partitions // limit) == len(split(changes, BatchRules(moves_per_broker=limit)))

@@ -37,7 +37,7 @@ def test_elections_are_spread_within_the_limit(
 
 @given(st.integers(0, 60), st.lists(st.integers(0, 9), max_size=6), st.none() | st.integers(1, 9))
 def test_each_has_a_batch_and_none_is_over_the_limit(count: int, held: list[int], most: int | None) -> None:
-    """Every election has a batch, no batch exceeds the limit, and no more batches are added than needed."""
+    """What a batch holds already counts, and no more batches are appended than it takes."""
     found = Counter(evenly(count, held, most))
     assert count == found.total()
     if most is not None:
@@ -50,7 +50,7 @@ def test_each_has_a_batch_and_none_is_over_the_limit(count: int, held: list[int]
 def test_a_partition_is_elected_once_and_when_its_list_is_final(
     changes: list[PartitionChange], given_rules: BatchRules
 ) -> None:
-    """A partition is elected in the batch of its last step; partitions that only need an election are spread evenly."""
+    """In the batch of its last step; those whose leader alone is off are spread evenly."""
     batches = split(changes, given_rules)
     last = {(step.topic, step.partition): batch.number for batch in batches for step in batch.steps}
     elected = [(name, batch.number) for batch in batches for name in batch.elect]

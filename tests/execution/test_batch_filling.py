@@ -34,7 +34,7 @@ rules = st.builds(BatchRules, limit, st.none() | st.integers(1, 3), seconds=limi
 def test_a_batch_holds_the_sums_of_its_loads(
     own: list[dict[int, int]], given_rules: BatchRules, data: st.DataObject
 ) -> None:
-    """A batch's sums are those of the loads in it, and both ways to ask for room agree."""
+    """Whatever was put in and taken out again; and room is the same for one batch as for all at once."""
     filling = BatchFilling(loads_of(own, LANES), given_rules)
     filling.open(2)
     for load in range(len(own)):

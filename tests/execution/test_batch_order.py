@@ -107,7 +107,7 @@ def paths(batches: Sequence[Batch]) -> dict[tuple[str, int], list[Step]]:
 def test_whatever_the_order_it_is_the_same_plan_within_the_same_rules(
     changes: list[PartitionChange], given_rules: BatchRules, limits: dict[int, int]
 ) -> None:
-    """Each partition keeps its steps, their order and its election; changed batches fit the disks and the limits."""
+    """Every partition takes its steps in their order, with its election; a new order keeps within the limits."""
     held, batches = held_by(changes), split(changes, given_rules)
     most = {broker: max(limit, held[broker]) for broker, limit in limits.items()}
     found = within_disks(batches, held, most)

@@ -89,16 +89,16 @@ def changes_of(given: Spec, problem: Problem, assignment: IntArray) -> Sequence[
             31,
             "a quarter of broker 1's network of 125 MB/s; what clients use is unknown (no",
         ),
-        # Two partitions of 1 MB/s: each broker receives 2 MB/s and sends 1 MB/s to a follower.
+        # Two partitions of 1 MB/s: each broker is written 2, and sends 1 to a follower.
         ({"networks": (125, 125, 125), "rate": 1}, 30, "a quarter of the 123 MB/s that clients and replication leave"),
         ({"networks": (125, 60, 125), "rate": 1}, 14, "a quarter of the 58.0 MB/s that clients and replication leave"),
-        # Each broker leads one, after the plan also broker 3: 1 MB/s to a follower, 30 MB/s to consumers.
+        # Each broker leads one, after the plan broker 3, too: 1 to a follower, 30 to consumers.
         ({"networks": (125, 125, 80), "rate": 1, "read": 30}, 12, "a quarter of the 49.0 MB/s that clients and repl"),
         ({"networks": (1250, 1250, None)}, 50, "the rate in Kafka's own documentation, because not every"),
         ({"networks": (100, 100, None)}, 25, "a quarter of broker 1's network of 100 MB/s"),
-        # Producers write 30 MB/s to a partition that moves, which is more than half of 50.
+        # 30 MB/s are written to a partition that moves: more than half of 50.
         ({"rate": 30}, 110, f"{KAFKAS}; and 60.0 MB/s on top, which producers write to partitions that move"),
-        # Nothing is left of the network, so the throttle is the lowest default, above what producers write.
+        # Nothing is left of the network: the least there is, above what producers write.
         (
             {"networks": (10, 10, 10), "rate": 6},
             13,
@@ -107,7 +107,7 @@ def changes_of(given: Spec, problem: Problem, assignment: IntArray) -> Sequence[
     ],
 )
 def test_the_throttle_is_what_networks_and_producers_leave(given: Mapping[str, Any], rate: int, why: str) -> None:
-    """The throttle is a quarter of the smallest network that is left, in whole MB/s, above what producers write."""
+    """A share of the network with the least left, in whole MB/s, and always above what producers write."""
     execution = found(spec(**given))
     (throttle,) = [each for each in execution.derived if each.key == "execution.throttle"]
 

@@ -42,7 +42,7 @@ def fewest(dirs: Dirs) -> tuple[int, int]:
 @given(small())
 @examples(60)
 def test_no_packing_is_nearer_or_moves_less(dirs: Dirs) -> None:
-    """No packing is closer to the windows, and none that is as close moves fewer bytes; the bound is exact."""
+    """Every packing tried: none is nearer to the windows, and none as near moves fewer bytes; the bound says so."""
     packed = pack(dirs)
     assert fewest(dirs) == (dirs.outside(packed.places), dirs.bytes_moved(packed.places))
     assert (packed.outside_bytes, packed.bytes_moved, packed.least_bytes_moved, packed.nearest) == (
@@ -55,7 +55,7 @@ def test_no_packing_is_nearer_or_moves_less(dirs: Dirs) -> None:
 @given(small())
 @examples(30)
 def test_the_same_packing_each_time(dirs: Dirs) -> None:
-    """The same input gives the same packing: ties aren't broken by chance."""
+    """Ties don't depend on chance."""
     assert pack(dirs).places.tolist() == pack(dirs).places.tolist()
 
 

@@ -120,9 +120,9 @@ def replayed(where: Mapping[tuple[str, int, int], str], steps: Iterable[Plan], b
 @examples(40)
 @given(jbods())
 def test_every_replica_lies_in_one_log_dir_of_its_broker(spec: Spec) -> None:
-    """After all batches each replica is in a usable log dir of its broker, as the plan's tables say.
+    """Batch by batch: each replica is where the plan's tables say, in a log dir that its broker has and that works.
 
-    The rollback returns each replica to its log dir. Windows are met, or the plan says which one isn't.
+    Backwards every replica that was in a log dir is back in it. Windows hold, or the plan says which doesn't.
     """
     plan = plan_of(spec)
     assert [] == [error.message for error in VALIDATOR.iter_errors(plan)]
@@ -150,7 +150,7 @@ def test_every_replica_lies_in_one_log_dir_of_its_broker(spec: Spec) -> None:
 @examples(15)
 @given(jbods())
 def test_only_what_must_comes_or_moves(spec: Spec) -> None:
-    """Planning log dirs changes no replica lists, elections or bound; moves between log dirs are summed separately."""
+    """Log dirs don't change which brokers hold what; moves inside brokers are added up apart, and none is less."""
     plan, without = plan_of(spec), plan_of(replace(spec, log_dirs=Tolerance("none")))
     assert without["bound"] == plan["bound"]
     lists = {

@@ -78,7 +78,7 @@ def test_bytes_in_and_out_by_hand() -> None:
 @examples(60)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_changes_applied_are_the_plan(problem: Problem) -> None:
-    """Today's lists with all changes are the plan; the bytes in, the bytes out and the bytes copied are equal."""
+    """Today's lists with every change applied are the plan; all others stay; bytes in are bytes out are the score's."""
     assignment = solve(problem, problem.balance).assignment
     ids = problem.broker_ids.tolist()
     lists = {
@@ -173,7 +173,7 @@ def test_brokers_that_are_down_are_those_out_of_sync() -> None:
 def test_no_list_to_come_has_a_broker_that_is_down(
     before: list[int], after: list[int], old: int, new: int, off: int
 ) -> None:
-    """No list has a broker that is down, and the number of replicas stays between the old and the new one."""
+    """Whatever goes and comes; every list has as many replicas as one of the ends, or a number between."""
     was, wanted = tuple(before[:old]), tuple(after[:new])
     down = frozenset(broker for at, broker in enumerate(was) if broker not in wanted and off >> at & 1)
     change = PartitionChange("t", 0, was, wanted, None, 1, Reason.BROKER_LEAVES, down=down)

@@ -79,7 +79,7 @@ DESCRIBED = {"a-0": (1, [1, 2, 4], [1, 2]), "b-0": (2, [2, 3], [2]), "c-0": (Non
     ],
 )
 def test_what_speaks_against_going_on(given: dict[str, Any], said: dict[str, str]) -> None:
-    """In the batch, only offline partitions and those under min ISR are reasons. Elsewhere, new problems are."""
+    """Of the batch's own partitions only offline ones and those under min ISR; of others what is new."""
     options = {"expected": [1, 2], "leaving": [], "known": {"b-0", "c-0"}, "below": [], "moved": []} | given
     assert said == checks.cluster_reasons(
         {1, 2, 3, 4},

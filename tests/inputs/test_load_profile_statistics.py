@@ -216,7 +216,7 @@ rows_of_samples = st.lists(
 
 @given(rows_of_samples, st.integers(1, 40))
 def test_how_samples_are_cut_into_blocks_does_not_show(rows: list[Sample], cut: int) -> None:
-    """The sums don't depend on how samples are cut into blocks."""
+    """How samples are cut into blocks does not show."""
     parts = [rows[:cut], rows[cut:]]
     whole = gathered(list(load_profile_statistics.blocks([sample_batch(*rows)], SPAN)))
     apart = gathered(

@@ -93,7 +93,7 @@ def test_a_duration_in_seconds(text: int | str, seconds: int) -> None:
 
 @given(st.integers(0, 10**9))
 def test_a_duration_is_read_as_it_is_printed(seconds: int) -> None:
-    """A duration is read as it is printed, so that a printed one (`3 h 17 min`) can be put into the YAML."""
+    """In its two largest units: `raise limits.eta to 3 h 17 min` can be written."""
     text = duration(seconds)
     assert text == duration(parse_seconds(text))
 
@@ -128,7 +128,7 @@ def test_amounts_out_of_range(value: int | str, least: int, part: str) -> None:
 
 @given(st.integers(0, 10**6), st.sampled_from(sorted({**SI, **BINARY})))
 def test_a_whole_number_of_units_is_exact(number: int, prefix: str) -> None:
-    """A whole number of any unit is exact, up to 2^63 − 1."""
+    """No digit is lost on the way through any unit."""
     factor = {**SI, **BINARY}[prefix]
     expected = number * factor
     if expected <= LARGEST:
@@ -137,7 +137,7 @@ def test_a_whole_number_of_units_is_exact(number: int, prefix: str) -> None:
 
 @given(st.integers(0, LARGEST))
 def test_a_number_of_bytes_survives_being_written_out(size_bytes: int) -> None:
-    """A number of bytes is read back exactly, as a number, as text, with a unit, or as a rate."""
+    """Written as a number, as text, in bytes or as a rate, an amount is read back as it was."""
     texts = (size_bytes, str(size_bytes), f"{size_bytes}B", f"{size_bytes} bytes")
     assert [size_bytes] * 4 == [parse_bytes(text) for text in texts]
     assert size_bytes == parse_bytes_per_sec(f"{size_bytes}B/s")
@@ -145,14 +145,14 @@ def test_a_number_of_bytes_survives_being_written_out(size_bytes: int) -> None:
 
 @given(st.integers(0, 999), st.integers(0, 999), st.sampled_from(sorted(BINARY)))
 def test_a_decimal_fraction_is_rounded_to_the_nearest_byte(whole: int, thousandths: int, prefix: str) -> None:
-    """A decimal fraction is rounded to the nearest byte."""
+    """The result is never further than half a byte from the exact amount."""
     exact = (whole + Fraction(thousandths, 1000)) * BINARY[prefix]
     assert abs(parse_bytes(f"{whole}.{thousandths:03d}{prefix}B") - exact) <= Fraction(1, 2)
 
 
 @given(st.text(max_size=12))
 def test_any_text_is_an_amount_or_refused(text: str) -> None:
-    """Any text is read as an amount from 0 to 2^63 − 1, or refused with AmountError."""
+    """Garbage never raises anything else, and never becomes negative."""
     try:
         size_bytes = parse_bytes(text)
     except AmountError:

@@ -20,7 +20,7 @@ WRITTEN = st.one_of(*(st.from_regex(each, fullmatch=True) for each in PATTERNS),
 @examples(300)
 @given(WRITTEN)
 def test_texts_lose_nothing(written: str | int) -> None:
-    """Each tolerance that the YAML accepts is the same when read back from its text, which has no exponent."""
+    """Whatever the YAML may say is the same tolerance when its text is read, and that text has no exponent."""
     asked = Tolerance.parse(written)
     assert asked == Tolerance.parse(str(asked))
     assert str(asked) == "none" or set(str(asked)) <= set("0123456789.%")

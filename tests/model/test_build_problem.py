@@ -107,7 +107,7 @@ def test_brokers_after_have_their_new_racks() -> None:
 @examples(80)
 @given(specs(rebalance=("all", "leaders", "racks", "none")))
 def test_nothing_is_lost(spec: Spec) -> None:
-    """The problem has each partition once, with its replicas, leader and size, in any order of topics and brokers."""
+    """Every partition is there once with its replicas, leader and size, whatever the order of topics and brokers."""
     problem = build(spec)
     ids = problem.broker_ids.tolist()
     found = {

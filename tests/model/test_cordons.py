@@ -48,7 +48,7 @@ def test_none_is_cordoned_where_only_one_that_joins_is(rule: dict[str, tuple[Bro
 @examples(80)
 @given(cordoned(specs()) | cordoned(placed_specs()))
 def test_who_may_be_where_is_the_same_by_sets_and_one_by_one(problem: Problem) -> None:
-    """Sets of usable brokers and single questions about a partition and a broker give the same answers."""
+    """The sets of target brokers, for whole problems, and single partitions and brokers."""
     found = usable_sets(problem)
     assert found is not None
     brokers, of_row = np.flatnonzero(problem.targets), found[1]

@@ -87,7 +87,7 @@ def test_counts_have_a_plural() -> None:
 
 @given(st.sets(st.integers(0, 40)))
 def test_ranges_name_every_broker_once(brokers: set[int]) -> None:
-    """Ranges of brokers contain each broker exactly once."""
+    """Runs are joined, and reading them back gives the brokers."""
     parts = [part.split("–") for part in formats.ranges(brokers).split(", ") if part]
 
     assert brokers == {broker for part in parts for broker in range(int(part[0]), int(part[-1]) + 1)}

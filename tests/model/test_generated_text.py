@@ -42,7 +42,7 @@ def seen(text: str) -> bool:
 
 @given(texts)
 def test_yaml_text_is_the_text_on_one_line(text: str) -> None:
-    """The scalar is on one line, and Ansible reads it back as the same text."""
+    """Whichever way Ansible reads a tagged scalar."""
     scalar = yaml_text(text)
     assert {"key": text, "next": 1} == yaml.load(f"key: {scalar}\nnext: 1\n", _AnsibleLoader)
     assert "\n" not in scalar
@@ -57,7 +57,7 @@ def test_yaml_text_is_tagged_whatever_it_looks_like(text: str) -> None:
 
 @given(texts, texts)
 def test_json_text_is_json_that_shows_what_it_holds(key: str, text: str) -> None:
-    """JSON keeps letters as they are, and escapes control and invisible characters."""
+    """Letters as they are; what a terminal would obey, or nobody sees, as escapes."""
     written = json_text({key: [text]})
     assert {key: [text]} == json.loads(written)
     assert seen(written)
@@ -66,7 +66,7 @@ def test_json_text_is_json_that_shows_what_it_holds(key: str, text: str) -> None
 
 @given(texts)
 def test_yaml_scalar_shows_what_it_holds(text: str) -> None:
-    """YAML keeps letters as they are, and escapes control and invisible characters."""
+    """The same for YAML."""
     written = yaml_scalar(text)
     assert text == yaml.safe_load(written)
     assert seen(written)

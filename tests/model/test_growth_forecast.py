@@ -153,7 +153,7 @@ def test_retention_of_a_topic(config, expected):
     st.integers(0, 10**12), st.integers(0, 10**8), st.integers(0, 300_000), st.integers(0, 10**11), st.integers(1, 20)
 )
 def test_more_growth_is_never_smaller(size, bytes_in, ppm, keep, month):
-    """Faster growth never makes a partition smaller, and no size is negative."""
+    """Faster growth makes no partition smaller, and no size is negative."""
     config = [("retention.ms", str(keep)), ("segment.bytes", "1000000")]
     slow, fast = (sizes(rated(config, size=size, bytes_in=bytes_in, ppm=each), month)[0] for each in (ppm, ppm + 1000))
 

@@ -161,7 +161,7 @@ def test_checked_by_arithmetic(balance: Balance, method: str) -> None:
 @examples(30)
 @given(specs(rebalance=("all", "none")))
 def test_without_sizes_replicas_are_counted_those_of_replacements_too(spec: Spec) -> None:
-    """Without sizes the file gives the number of replicas that the plan states, also with replaced brokers."""
+    """The file comes to the number of replicas that the plan states, whatever a broker takes over."""
     topics = tuple(
         replace(topic, partitions=tuple(replace(each, size_bytes=0) for each in topic.partitions))
         for topic in spec.cluster.topics

@@ -116,7 +116,7 @@ def test_after_a_replacement_nobody_is_replaced_any_more() -> None:
 @examples(30)
 @given(problems(rebalance=("all", "leaders", "racks", "none")))
 def test_a_second_step_of_a_whole_plan_is_none(problem: Problem) -> None:
-    """After the optimum, doing nothing is a valid plan, and the next step moves no byte."""
+    """After the optimum there is a valid plan that moves nothing."""
     step = solve(problem, problem.balance).assignment
     rest = after(problem, step, np.zeros(problem.rows, dtype=bool), leaders_after(problem, step))
     assert () == independent_check.check(rest, today(rest))

@@ -91,7 +91,7 @@ def test_unlike_brokers_have_no_limit_of_spread() -> None:
 @examples(25)
 @given(specs(rebalance=("all", "leaders", "racks", "none")))
 def test_fits_the_schema_and_itself(spec: Spec) -> None:
-    """Any spec's plan fits the schema, its sections agree with each other, and it is read back unchanged."""
+    """Any spec's plan fits the schema; its sections agree with one another; and it is read back as it was written."""
     plan = plan_of(spec)
     assert [] == [error.message for error in VALIDATOR.iter_errors(plan)]
     data = canonical_json(plan).encode()
@@ -118,7 +118,7 @@ def test_fits_the_schema_and_itself(spec: Spec) -> None:
 @examples(25)
 @given(specs(rebalance=("all", "leaders", "racks", "none")))
 def test_batches_applied_are_the_plan(spec: Spec) -> None:
-    """All batches in order turn today's lists into the plan's; each step starts where the last one ended."""
+    """All batches one after the other turn today's lists into the plan's, each step starting where the last ended."""
     plan = plan_of(replace(spec, execution=Execution(batches=BatchRules(bytes=8, replicas_per_partition=1))), 2)
     lists = {(t.name, p.id): list(p.replicas) for t in spec.cluster.topics for p in t.partitions}
     for batch in plan["batches"]:

@@ -152,7 +152,7 @@ def test_choice_names_rule_and_amount() -> None:
 @examples(10)
 @given(specs())
 def test_no_point_is_better_than_the_plan_in_both(whole: Spec) -> None:
-    """No proven point for the plan's balance moves fewer bytes than the plan, apart from doing nothing."""
+    """Of the proven points at the balance asked for, none moves fewer bytes; today stands where nothing moves."""
     asked = replace(whole, sweep=Sweep(30))
     done, chosen, proposal = made(asked)
     points = comparison_sections.pareto(done, chosen, proposal)

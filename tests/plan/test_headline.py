@@ -142,7 +142,7 @@ def test_the_headline_compares_with_the_least() -> None:
 
 @given(st.integers(2, 10**15), st.integers(1, 10**15))
 def test_what_is_within_is_never_too_little(moved: int, least: int) -> None:
-    """The percentage above the minimum is rounded up, by at most a tenth."""
+    """The part of the bound that the verdict states is rounded up, and by less than a tenth of it."""
     least = min(moved - 1, least)
     stated = gap_percent(moved, least)
     bound = {"method": "flow", "least_bytes_moved": least, "bytes_moved": moved, "gap_percent": stated, "proof": ""}

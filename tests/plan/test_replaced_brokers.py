@@ -30,7 +30,7 @@ def replacing(draw: st.DrawFn, rack_aware: bool) -> Spec:
 
 @given(replacing(rack_aware=False))
 def test_every_replica_goes_to_the_replacement_in_its_place(spec: Spec) -> None:
-    """Replica lists, and so leaders, are today's, with the new id in the old one's place."""
+    """Replica lists are today's with one id in the place of another, so leaders are too."""
     problem = build(spec)
     successor = dict(spec.changes.replace_brokers)
     expected = [[successor.get(broker, broker) for broker in row] for row in ids_of(problem, today(problem))]
@@ -39,7 +39,7 @@ def test_every_replica_goes_to_the_replacement_in_its_place(spec: Spec) -> None:
 
 @given(replacing(rack_aware=True))
 def test_racks_that_are_even_stay_so(spec: Spec) -> None:
-    """With racks, the same holds for every partition that is spread as evenly as possible afterwards."""
+    """With racks the same holds for every partition that they let it: those that are spread as evenly as can be."""
     problem = build(spec)
     index = {broker: at for at, broker in enumerate(problem.broker_ids.tolist())}
     moved = today(problem).copy()
@@ -72,7 +72,7 @@ def reracked(draw: st.DrawFn) -> Spec:
 
 @given(reracked())
 def test_set_racks_repairs_what_it_breaks(spec: Spec) -> None:
-    """Partitions that `set_racks` crowds are spread as evenly as possible again; all others stay."""
+    """Partitions that it crowds are spread as evenly as can be again; all others stay."""
     problem = build(spec)
     after = solve(problem, problem.balance).assignment
     racks = {broker.id: broker.rack for broker in spec.cluster.brokers}

@@ -77,7 +77,7 @@ def lists_of(spec: Spec, plan: dict[str, Any]) -> dict[str, list[tuple[list[int]
 @examples(40)
 @given(wishes())
 def test_brokers_are_the_sum_of_partitions_and_racks_of_brokers(spec: Spec) -> None:
-    """Each broker's replicas and bytes, and all leaders, come from partitions; racks are the sums of their brokers."""
+    """Replicas and bytes of each broker, leaders in all; racks, and the brokers that are counted in them."""
     plan = plan_of(spec)
     for when, lists in lists_of(spec, plan).items():
         held = {row["id"]: row[when] for row in plan["brokers"]}
@@ -98,7 +98,7 @@ def test_brokers_are_the_sum_of_partitions_and_racks_of_brokers(spec: Spec) -> N
 @examples(40)
 @given(wishes())
 def test_every_section_tells_the_same_figures(spec: Spec) -> None:
-    """Terms, comparison, front, budget and batches agree on this plan, on doing nothing and on what is left."""
+    """Terms, comparison, front, budget, batches: this plan, doing nothing, what is left."""
     plan = plan_of(spec)
     terms = {row["name"]: row for row in plan["terms"]}
     rows = {row["label"]: row for row in plan["compared"]}
@@ -122,13 +122,13 @@ def test_every_section_tells_the_same_figures(spec: Spec) -> None:
 @examples(30)
 @given(wishes())
 def test_failures_tell_of_the_leaders_that_brokers_have(spec: Spec) -> None:
-    """If a broker fails, its leaders move or go offline: together as many as the brokers' table says for it.
+    """Whom a broker leads, another one leads when it fails, or nobody: as many as the brokers' table says, each time.
 
-    The brokers that take over lead exactly as many more as there are leaders that moved.
+    Brokers that lead more then are as many more as there are leaders that moved.
     """
     plan = added(asked := replace(spec, report=ReportSections(failures=("brokers",))), plan_of(spec))
     leads = {row["id"]: {when: row[when]["leaders"] for when in ("before", "after")} for row in plan["brokers"]}
-    # A partition that has no leader today, and moves, has none until a replica in sync is back.
+    # Whom nobody leads today, and a change moves all the same, nobody leads until a replica in sync is back.
     for row in plan["partitions"]:
         leads[row["replicas"][0]]["after"] -= row["leader_before"] is None
     partitions = sum(len(topic.partitions) for topic in asked.cluster.topics)
@@ -145,7 +145,7 @@ def test_failures_tell_of_the_leaders_that_brokers_have(spec: Spec) -> None:
 @examples(30)
 @given(wishes(), st.integers(0, 500_000))
 def test_growth_begins_with_what_brokers_hold_and_adds_up(spec: Spec, ppm: int) -> None:
-    """Without growth, each broker holds what the brokers' table says; with growth, brokers and topics add up."""
+    """Where nothing grows, each broker holds what the brokers' table says; all hold all replicas of all topics then."""
     assume(spec.cluster.sizes_known)
     for rate in (0, ppm):
         grows = replace(spec, report=ReportSections(growth_months=2), growth=Monthly(rates=(Rate("*", rate),)))
@@ -165,7 +165,7 @@ def test_growth_begins_with_what_brokers_hold_and_adds_up(spec: Spec, ppm: int) 
 @examples(30)
 @given(wishes())
 def test_tables_for_people_add_up(spec: Spec) -> None:
-    """The rack and broker tables of report.md, which has the same values as report.html, have equal sums."""
+    """The rack and broker tables of report.md, whose values are those of report.html, too."""
     plan = plan_of(spec)
     assume(plan["racks"])
     text = markdown.report(typed(plan))
@@ -179,7 +179,7 @@ def test_tables_for_people_add_up(spec: Spec) -> None:
 @examples(30)
 @given(wishes())
 def test_the_screens_brokers_are_those_of_the_report(spec: Spec) -> None:
-    """The screen and report.md show the same replicas and leaders for each broker, before and after."""
+    """Replicas and leaders before and after, broker by broker; a screen shows few, but these have no more."""
     plan = plan_of(spec)
     assume(plan["partitions"])
     out = StringIO()

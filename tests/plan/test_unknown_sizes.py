@@ -68,10 +68,10 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@examples(6)  # Each example draws all plots.
+@examples(6)  # Each draws all plots.
 @given(wishes())
 def test_no_output_tells_bytes_of_what_nobody_knows(spec: Spec) -> None:
-    """No screen, report, plot, diff or playbook states bytes that are unknown."""
+    """On a screen, in reports, plots, differences and playbooks."""
     asked = unsized(spec)
     plan = added(asked, plan_of(asked))
     assume(plan["partitions"])

@@ -170,7 +170,7 @@ def test_rows_shown_and_left_out_add_up() -> None:
 
 @given(st.text(max_size=60) | st.just(NASTY))
 def test_names_never_become_markup(name: str) -> None:
-    """In running text a name is text, in a cell it is one code span, and every row keeps its number of cells."""
+    """A name in running text is text, in a cell it is one code span, and a row keeps its cells."""
     table = f"| a | b |\n|:--|:--|\n| {markdown_code(name)} | {markdown_text(name)} |\n"
     tokens = parse(f"x {markdown_text(name)}\n\n{table}")
     kinds = {token.type for token in tokens} - {"html_inline"}

@@ -109,7 +109,7 @@ def test_points_say_how_they_differ_from_the_plan() -> None:
 
 @given(st.integers(2, 30), st.integers(2, 12))
 def test_brokers_shown_are_both_ends_and_those_that_change(brokers: int, at_most: int) -> None:
-    """At most so many brokers, sorted by id, and among them the fullest and the new one."""
+    """Never more than asked for, sorted by id, with the fullest and the new one among them."""
     given_rows = (broker(n, "added" if n == 5 else "stays", (n, 1), (n * 7 % brokers, 1)) for n in range(brokers))
     rows = [row(BrokerRow, each) for each in given_rows]
     shown = sentences.fullest_and_emptiest(rows, at_most)
@@ -123,7 +123,7 @@ def test_brokers_shown_are_both_ends_and_those_that_change(brokers: int, at_most
 
 @given(st.integers(1, 60), st.integers(2, 9), st.data())
 def test_points_shown_hold_both_ends_and_the_chosen_one(points: int, at_most: int, data: st.DataObject) -> None:
-    """At most so many points, in the front's order, and among them both ends and the chosen one."""
+    """In the front's order, never more than asked for."""
     chosen = data.draw(st.integers(0, points - 1))
     rows = [row(ParetoRow, {"candidate": at, "chosen": at == chosen}) for at in range(points)]
     shown = [each.candidate for each in sentences.spread_out(rows, at_most)]

@@ -57,7 +57,7 @@ def test_who_leads_is_whom_the_plan_elects() -> None:
 @examples(60)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_who_leads_is_what_the_batches_elections_say(problem: Problem) -> None:
-    """The leaders after the plan are today's, changed by the elections in its own batches."""
+    """The leaders after, from today's and the elections of the plan's own batches."""
     assignment = solve(problem, problem.balance).assignment
     changed = changes(problem, assignment)
     elected = {name for batch in split(changed, BatchRules()) for name in batch.elect}
@@ -104,7 +104,7 @@ def test_bytes_beyond_floating_point_are_exact() -> None:
 @examples(60)
 @given(loaded_problems(), st.integers(0, 2**16))
 def test_loads_against_plain_counting(problem: Problem, seed: int) -> None:
-    """Against counting partition by partition, for any assignment."""
+    """Any assignment, counted partition by partition."""
     assignment = scrambled(problem, seed)
     held, written, sent = (dict.fromkeys(np.flatnonzero(problem.targets).tolist(), 0) for _ in range(3))
     for row, brokers in enumerate(assignment.tolist()):
@@ -122,7 +122,7 @@ def test_loads_against_plain_counting(problem: Problem, seed: int) -> None:
 @examples(25)
 @given(problems(brokers=5, topics=2), st.integers(0, 1000))
 def test_consumers_fetch_from_the_nearest_replica_in_each_hour(problem: Problem, seed: int) -> None:
-    """Consumers read from a leader in their rack, else the first replica there, else from the leader (KIP-392)."""
+    """From the leader where it is in their rack, else from the first replica there, else from the leader (KIP-392)."""
     random = np.random.default_rng(seed)
     hours = random.integers(0, 1000, (2, problem.rows, 168))
     shares = random.integers(0, 1_000_000 // max(1, len(problem.rack_names)), len(problem.rack_names))
@@ -131,7 +131,7 @@ def test_consumers_fetch_from_the_nearest_replica_in_each_hour(problem: Problem,
     assert week is not None
     assignment, leaders = build_problem.today(judged), judged.leaders
     expected = build_problem.of_brokers(judged, np.stack([hours[0], 0 * hours[1]]), assignment, leaders)
-    # In millionths, like the shares.
+    # In millionths, as shares are stated.
     consumed = np.zeros_like(expected[1])
     for row, leader in enumerate(leaders.tolist()):
         if leader < 0:
@@ -151,7 +151,7 @@ def test_consumers_fetch_from_the_nearest_replica_in_each_hour(problem: Problem,
 @examples(25)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")), st.integers(0, 1000))
 def test_the_hours_of_the_week_are_as_by_definition(problem: Problem, seed: int) -> None:
-    """Against counting one by one, for any assignment and leaders: loads, highest hour, p99, and hours above limits."""
+    """Loads as counted one by one, of any assignment and leaders; then the highest, the p99, and hours above limits."""
     random = np.random.default_rng(seed)
     hours = random.integers(0, 1000, (2, problem.rows, 168))
     limits = random.integers(-1, 2, len(problem.broker_ids)) * 400

@@ -49,7 +49,7 @@ def looked_at(problem: Problem, assignment) -> tuple[int, ...]:
 
 @given(problems(), st.integers(0, 5), st.integers(1, 3))
 def test_terms_are_those_of_looking_at_every_partition(problem, seed, least):
-    """The counts for the worst broker and the worst rack are right for any assignment, also to brokers that leave."""
+    """The worst broker's and rack's counts, for any assignment, be it to brokers that leave."""
     problem = replace(problem, min_insync=np.full(problem.rows, least))
     assignment = scrambled(problem, seed)
     scores = score.score(ScoringBasis.of(problem), assignment)
@@ -90,7 +90,7 @@ def alone(replicas, racks):
 
 @given(moves(), st.integers(1, 3))
 def test_no_list_in_between_is_on_one_rack_where_neither_end_is(move, at_most):
-    """If lists survive a rack's failure before and after, so do all lists between: batches don't need a look."""
+    """Why the choice needs no look at batches: what survives a rack at both ends survives it on the way."""
     racks, (change,) = move
     between = [after for _, after in replica_lists(change, at_most, racks)]
 
@@ -100,7 +100,7 @@ def test_no_list_in_between_is_on_one_rack_where_neither_end_is(move, at_most):
 
 @given(moves(6), st.sampled_from([BatchRules(), BatchRules(moves_per_broker=1), BatchRules(bytes=4)]))
 def test_no_batch_loses_more_than_today_and_the_end(move, rules):
-    """A batch loses only partitions that today's or the last lists lose; the first batch loses all of today's."""
+    """At each batch only partitions of today's or the end's lists are lost, and in the first one all of today's."""
     racks, changes = move
     today = {each.partition for each in changes if alone(each.before, racks)}
     end = {each.partition for each in changes if alone(each.after, racks)}

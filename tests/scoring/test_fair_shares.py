@@ -95,7 +95,7 @@ def test_sums_beyond_what_64_bits_multiply() -> None:
 @examples(80)
 @given(loaded_problems())
 def test_shares_add_up_to_what_there_is(problem: Problem) -> None:
-    """The shares of replicas, leaders, bytes and traffic each add up to the total."""
+    """Every share is of something that is all shared out: replicas, leaders, bytes and traffic."""
     fair, factors = fair_shares(problem), problem.replication_factors
     sizes, rates = problem.size_bytes, problem.bytes_in_per_sec
     led = problem.may_lead_anew | (problem.leaders >= 0)
@@ -115,7 +115,7 @@ def test_shares_add_up_to_what_there_is(problem: Problem) -> None:
 @examples(80)
 @given(loaded_problems())
 def test_shares_can_be_held(problem: Problem) -> None:
-    """No broker's share exceeds one replica of each partition, and no rack's share exceeds the rack rule."""
+    """No broker's share is more than one replica of each partition, no rack's beyond what the rack rule allows."""
     fair, rule, factors = fair_shares(problem), rack_rule(problem), problem.replication_factors
     shares = fractions(fair.disk)[0]
     assert all(share <= int(problem.size_bytes.sum()) for share in shares)
@@ -130,7 +130,7 @@ def test_shares_can_be_held(problem: Problem) -> None:
 @examples(80)
 @given(loaded_problems(), st.data())
 def test_brokers_of_one_rack_share_by_capacity(problem: Problem, data: st.DataObject) -> None:
-    """In a rack, a larger disk never has a smaller share, and equal disks have equal shares."""
+    """Within a rack, a larger disk never has the smaller share, and equal ones have equal shares."""
     shares, rule, by = fractions(fair_shares(problem).disk)[0], rack_rule(problem), disk_weights(problem)
     one, other = (data.draw(st.integers(0, len(by) - 1)) for _ in range(2))
     if rule.rack_of[one] == rule.rack_of[other]:

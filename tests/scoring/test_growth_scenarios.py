@@ -28,7 +28,7 @@ def problem(**rest: object) -> Problem:
 
 @given(st.lists(st.tuples(st.integers(0, 2**50), st.integers(0, 1000 * 10**6)), min_size=1))
 def test_growth_is_exact(pairs: list[tuple[int, int]]) -> None:
-    """Growth is rounded down and never overflows, like Python's own integers."""
+    """Rounded down and never wrapped, however large a partition: as Python's own integers have it."""
     values, ppm = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
     fits = [value * factor // 10**6 < 2**62 for value, factor in pairs]
     expected = [value * factor // 10**6 for value, factor in pairs]
@@ -75,7 +75,7 @@ def test_full_disks_are_told_from_windows() -> None:
 @examples(100)
 @given(loaded_problems(), st.integers(0, 2**32))
 def test_months_until_full_are_those_of_a_plain_count(drawn: Problem, seed: int) -> None:
-    """Against counting replica by replica and month by month, for any assignment, also to brokers that leave."""
+    """Replica by replica and month by month, of any assignment; brokers that leave hold what they are given."""
     assignment = scrambled(drawn, seed)
     found = int(score(ScoringBasis.of(drawn), assignment).months_until_full[0])
     if drawn.sizes_ahead is None:

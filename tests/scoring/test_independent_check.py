@@ -150,7 +150,7 @@ def planted(problem: Problem, valid: IntArray, fault: str, row: int, rng: np.ran
 @examples(60)
 @given(problems(), st.sampled_from(FAULTS), st.integers(0, 2**16), st.data())
 def test_planted_faults_are_found(problem: Problem, fault: str, seed: int, data: st.DataObject) -> None:
-    """A valid plan with one fault in one row is refused for that rule in that row."""
+    """A valid plan with one fault planted in one row is refused, for that rule, in that row."""
     assignment = solve(problem, problem.balance).assignment
     row = data.draw(st.integers(0, problem.rows - 1))
     rule = planted(problem, assignment, fault, row, np.random.default_rng(seed))
@@ -162,7 +162,7 @@ def test_planted_faults_are_found(problem: Problem, fault: str, seed: int, data:
 @examples(60)
 @given(problems(rebalance=("leaders", "racks", "none")), st.integers(0, 2**16))
 def test_scrambled_plans_are_refused_row_by_row(problem: Problem, seed: int) -> None:
-    """If only forced moves are allowed, every row that differs from today's without being forced is named."""
+    """Where only what must move may, each row that differs from today's for no reason is named."""
     assignment = scrambled(problem, seed)
     before = today(problem)
     stays = ~problem.forced

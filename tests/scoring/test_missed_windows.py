@@ -121,7 +121,7 @@ def test_unlike_brokers_within_their_windows_relax_nothing() -> None:
 @examples(80)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_every_spread_beyond_what_was_asked_is_named(problem: Problem) -> None:
-    """A spread is named exactly if it is wider than asked for, for a plan and for doing nothing."""
+    """A spread is named exactly where it is wider than asked for; doing nothing is judged the same."""
     basis = ScoringBasis.of(problem)
     for plan in (solve(problem, problem.balance).assignment, today(problem)):
         named = relaxed(basis, plan)
@@ -192,7 +192,7 @@ def test_brokers_of_unlike_capacity_have_windows_of_their_own():
 @examples(40)
 @given(specs())
 def test_what_is_reached_is_kept_and_nothing_narrower_is(spec: Spec):
-    """For today's assignment, the windows reached are kept, and windows narrower by one are missed."""
+    """For today's assignment without any change: one step narrower misses the window."""
     spec = replace(spec, changes=Changes(), balance=balance_of(0, 0, 1, 1))
     problem = build(spec)
     found = reached(problem, today(problem))

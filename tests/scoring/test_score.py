@@ -153,7 +153,7 @@ def test_leaderless_partitions_copy_from_the_preferred_leader() -> None:
 @examples(60)
 @given(problems(), st.integers(0, 2**16), st.data())
 def test_digest_shows_any_change(problem: Problem, seed: int, data: st.DataObject) -> None:
-    """Another broker, another order or one replica less gives another digest; an equal copy gives the same."""
+    """Another broker anywhere, another order, a replica less: another digest; an equal copy: the same."""
     assignment = scrambled(problem, seed)
     assert digest(assignment) == digest(assignment.copy())
     row = data.draw(st.integers(0, problem.rows - 1))
@@ -171,7 +171,7 @@ def test_digest_shows_any_change(problem: Problem, seed: int, data: st.DataObjec
 @examples(60)
 @given(problems(rebalance=("all", "leaders", "none")), st.integers(0, 2**16))
 def test_terms_against_plain_counting(problem: Problem, seed: int) -> None:
-    """Against counting bytes, replicas, leaders and spreads with sets and dictionaries, for any assignment."""
+    """Bytes, replicas, leaders and spreads of any assignment, counted with sets and dictionaries."""
     assignment = scrambled(problem, seed)
     found = score(ScoringBasis.of(problem), assignment)
     moved = [

@@ -87,7 +87,7 @@ def test_what_a_plan_reaches() -> None:
 def test_prices_never_take_too_little(
     prices: list[int], held: list[int], load: list[int], of_loads: int, of_replicas: int, fixed: list[int]
 ) -> None:
-    """At any prices, price × held is at least price × edge minus the cost, for a plan at its limit."""
+    """For any prices, price × held is at least price × edge less what is taken off, for a plan at its limit."""
     none = allowed(counts(2, 4, (fixed[0], fixed[1])), (10, 20))
     most = none.reached(np.array([held]), np.array([load]))
     edges = (none.topics.bounds - none.topics.fixed).clip(0, 9)[:, 0]

@@ -118,7 +118,7 @@ def test_rack_rule_by_hand(racks: str, factor: int, least: list[int], most: list
 @examples(60)
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=7), st.data())
 def test_rack_rule_against_all_sets(racks: list[str], data: st.DataObject) -> None:
-    """The bounds are the fewest and the most replicas in a rack among the most even sets."""
+    """The bounds are the least and the most that any of the most even sets has in a rack."""
     factor = data.draw(st.integers(1, len(racks)))
     problem = problem_of(dict(enumerate(racks)), {"t": [tuple(range(factor))]})
     names = sorted(set(racks))
@@ -136,7 +136,7 @@ def test_rack_rule_against_all_sets(racks: list[str], data: st.DataObject) -> No
 @examples(80)
 @given(problems())
 def test_shares_add_up(problem: Problem) -> None:
-    """With a spread of 1, all lows add up to at most the total, and all highs to at least the total; also by topic."""
+    """With a spread of 1 the lows together are at most what there is, and the highs at least; also by topic."""
     found = windows(problem, Balance(topic_leaders=Tolerance("spread", 1)))
     replicas = int(problem.replication_factors.sum())
     assert found.replicas[0].sum() <= replicas <= found.replicas[1].sum()
@@ -213,7 +213,7 @@ def test_disks_cap_their_window(percent: str, limits: list[int], low: list[int],
 @examples(80)
 @given(loaded_problems())
 def test_windows_of_bytes_hold_the_shares(problem: Problem) -> None:
-    """Every window has low <= high, and contains the broker's share unless a disk caps it."""
+    """Every window has room, and where no disk caps it the broker's share, rounded either way, is in it."""
     found = windows(problem, problem.balance)
     assert found.byte_shares is not None
     for at, bounds in enumerate(found.of_bytes):
@@ -267,7 +267,7 @@ def test_a_spread_is_kept_wherever_its_window_begins(counts: list[int], kept: bo
 @examples(30)
 @given(loaded_problems(), st.sampled_from((0, 12.5, 63, 100)))
 def test_a_part_of_the_way_holds_its_goal_and_no_more_than_disks_do(problem: Problem, part: float) -> None:
-    """All of the way is the goal's window; a part's window contains it, and ends at the disks' limits."""
+    """All of the way is the goal; with less, its window lies within the part's, which ends where disks do."""
     asked = replace(problem.balance, disk=Tolerance("percent", 10))
     goal = windows(problem, asked)
     ways = {name: Tolerance("part", part, getattr(asked, name)) for name in ("replicas", "disk")}

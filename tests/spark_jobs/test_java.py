@@ -71,7 +71,7 @@ def test_no_usable_java_names_what_was_found(tmp_path, monkeypatch):
     ],
 )
 def test_the_shim_drops_the_module_and_nothing_else(tmp_path, given):
-    """Both forms of the option are dropped, and an argument with a blank stays one argument."""
+    """Both ways of writing the option go; an argument with a blank in it stays one argument."""
     script = fake(tmp_path / "real", "17.0.1") / "bin" / "java"
     script.write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\n')
     home = java.shim_home(java.Java(script, 17, "17.0.1", "PATH"), tmp_path / "cache")

@@ -29,7 +29,7 @@ from planner.strategies.optimum import solve
 @examples(150)
 @given(placed_problems(brokers=5, topics=2, partitions=3).filter(countable))
 def test_least_excess_then_least_bytes(problem: Problem) -> None:
-    """Of all plans that keep rules, factors and racks, the optimum has the least excess, and then the fewest bytes."""
+    """Of all plans that keep the rules, factors and racks, it has the least excess, and of those the fewest bytes."""
     solution = solve(problem, problem.balance)
     best = best_by_brute_force(problem)
     assert best == of_assignment(problem, solution.assignment)
@@ -39,7 +39,7 @@ def test_least_excess_then_least_bytes(problem: Problem) -> None:
 @examples(80)
 @given(placed_problems(brokers=5, topics=2, partitions=3, rebalance=("leaders", "none")).filter(countable))
 def test_forced_only_moves_the_fewest_bytes(problem: Problem) -> None:
-    """If only forced moves are allowed, no plan that brings partitions into their sets moves fewer bytes."""
+    """Where only what must move may, partitions outside their set move, and no plan moves fewer bytes."""
     solution = solve(problem, problem.balance)
     assert best_by_brute_force(problem)[1] == of_assignment(problem, solution.assignment)[1] == solution.least_bytes
 
@@ -47,7 +47,7 @@ def test_forced_only_moves_the_fewest_bytes(problem: Problem) -> None:
 @examples(120)
 @given(placed_problems(rebalance=("all", "all", "leaders", "none")), st.integers(0, 2))
 def test_no_rule_is_broken(problem: Problem, seed: int) -> None:
-    """Every partition that may move is on brokers that its topic may use, as evenly over racks as those allow."""
+    """Every partition that may move is on brokers that its topic may use, on racks as even as those let it be."""
     assignment = solve(problem, problem.balance, seed).assignment
     for row, brokers in enumerate(assignment.tolist()):
         if problem.movable[row] and (problem.forced[row] or problem.rebalance == "all"):
@@ -58,7 +58,7 @@ def test_no_rule_is_broken(problem: Problem, seed: int) -> None:
 @examples(80)
 @given(placed_problems(brokers=5, topics=2, partitions=3).filter(countable), st.sampled_from(("0%", "20%", "60%")))
 def test_bound_with_windows_of_bytes(problem: Problem, width: str) -> None:
-    """No plan within all windows, also of bytes, moves less than the bound, which is the same from its file."""
+    """With a window of bytes, no plan within all windows moves less than the bound; also as read back from its file."""
     problem = replace(problem, balance=replace(problem.balance, disk=Tolerance.parse(width)))
     assume(all(each.kind != "spread" or each.value < 2 for each in (problem.balance.topic_replicas,)))
     solution = solve(problem, problem.balance, certify=True)
@@ -75,7 +75,7 @@ def test_bound_with_windows_of_bytes(problem: Problem, width: str) -> None:
 @examples(100)
 @given(placed_problems(brokers=5, topics=2, partitions=3).filter(countable))
 def test_certificate_proves_the_least(problem: Problem) -> None:
-    """The certificate's bound is at most the fewest bytes of all plans whose excess is no larger than the plan's."""
+    """The certificate of a plan with the least excess of nothing comes to the fewest bytes there are, or fewer."""
     solution = solve(problem, problem.balance, certify=True)
     every = product(*options(problem))
     assume(solution.certificate is not None and problem.size_bytes.all())

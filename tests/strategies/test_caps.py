@@ -56,11 +56,11 @@ CAPPED = problems(brokers=5, topics=2, partitions=3, rebalance=MODES).filter(cou
 @examples(250)
 @given(CAPPED)
 def test_the_best_of_all_plans_within_the_caps(problem: Problem) -> None:
-    """Least excess, then fewest bytes; bytes come first if only forced moves are allowed; an error if no plan fits."""
+    """Least excess, then fewest bytes, or bytes first where only what must move may; or nothing where no plan fits."""
     wanted = windows(problem, problem.balance)
     plans = [plan for plan in product(*options(problem)) if within(problem, plan)]
     if not plans:
-        # Replicas that may not move can exceed a cap alone; then no placed replica is at fault.
+        # What may not move can be over a cap alone: nothing that is placed is to blame then.
         with suppress(InfeasibleError):
             over = solve(problem, problem.balance)
             assert "max_replicas" in {each.rule for each in independent_check.check(problem, over.assignment)}
@@ -71,7 +71,7 @@ def test_the_best_of_all_plans_within_the_caps(problem: Problem) -> None:
     found = of_assignment(problem, solution.assignment)
     assert () == independent_check.check(problem, solution.assignment)
     assert best == found if problem.rebalance == "all" else best[1] == found[1]
-    # Windows of topics that may begin anywhere have a bound of their own, which isn't always met, with or without caps.
+    # Windows of topics that may begin anywhere have a bound of their own, which isn't always met, with caps or without.
     several = problem.balance.topic_replicas == Tolerance("spread", 2)
     assert solution.least_bytes <= best[1] if several else solution.least_bytes == best[1]
 
@@ -94,7 +94,7 @@ def test_open_windows_end_at_the_caps() -> None:
 @examples(120)
 @given(CAPPED, st.sampled_from(("none", "0%", "20%", "60%")))
 def test_the_bound_holds_for_every_plan_within_the_caps(problem: Problem, width: str) -> None:
-    """The bound is true, also after reading it from its file; it is met if only forced moves are allowed."""
+    """As read back from its file, with windows of bytes too; where only what must move may, it is met."""
     problem = replace(problem, balance=replace(problem.balance, disk=Tolerance.parse(width)))
     plans = [plan for plan in product(*options(problem)) if within(problem, plan)]
     assume(plans)
@@ -138,7 +138,7 @@ def test_what_a_cap_leaves_over_is_shared_by_the_others() -> None:
 @examples(100)
 @given(problems(brokers=5, topics=2, partitions=4, rebalance=("all", "leaders")), st.data())
 def test_leaders_keep_to_their_caps(problem: Problem, data: st.DataObject) -> None:
-    """No broker leads more than its cap, except for partitions that may not change; an error if no choice fits."""
+    """Whoever leads, and however few that leaves to others; where no choice of leaders fits, that is said."""
     led = int(problem.may_lead_anew.sum())
     most = [data.draw(st.integers(0, led)) for _ in problem.broker_ids]
     problem = with_caps(problem, {}, dict(zip(problem.broker_ids.tolist(), most, strict=True)))

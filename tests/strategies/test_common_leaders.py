@@ -99,7 +99,7 @@ def test_common_leaders_are_bounded_by_all_plans(rebalance: str, cases: int) -> 
     st.sampled_from(["t[01]", "*"]),
 )
 def test_every_plan_keeps_the_rule(spec: Spec, pattern: str) -> None:
-    """Every plan keeps the rule beside all other rules: fixed topics, leaving brokers, sets, racks, caps, no leader."""
+    """Whatever else is asked for: fixed topics, brokers that leave, sets, racks, caps, partitions without a leader."""
     spec = replace(spec, together=((pattern,),))
     try:
         _, solution, scores = solved(spec)
@@ -113,7 +113,7 @@ def test_every_plan_keeps_the_rule(spec: Spec, pattern: str) -> None:
 @examples(60)
 @given(loaded_problems())
 def test_what_is_counted_follows_the_replicas(problem: Problem) -> None:
-    """After slots were brought together, the counts kept beside the replicas equal counts made from scratch."""
+    """After slots were brought together, all that is kept beside the replicas is as if it were counted anew."""
     problem = replace(problem, together=np.where(problem.topic_of < 2, problem.partition_ids, -1).astype(np.int32))
     wanted, placed = (
         windows(problem, problem.balance),
@@ -169,7 +169,7 @@ def with_brokers_down(draw: st.DrawFn) -> Spec:
 @examples(100)
 @given(with_brokers_down())
 def test_every_plan_keeps_the_rule_with_a_broker_down(spec: Spec) -> None:
-    """A broker in no ISR stays preferred only for partitions that don't change."""
+    """Who is in no ISR stays preferred only where nothing changes."""
     try:
         solved(replace(spec, together=(("t[01]",),)))
     except InfeasibleError:
@@ -180,7 +180,7 @@ def test_every_plan_keeps_the_rule_with_a_broker_down(spec: Spec) -> None:
 @examples(40)
 @given(specs(rebalance=("all", "leaders", "none")), st.sampled_from(["broker", "broker_leaders"]), st.data())
 def test_topics_led_together_may_be_apart_from_others(spec: Spec, by: ApartBy, data: st.DataObject) -> None:
-    """The first topic shares no broker, or no leader, with the topics led together; sometimes a broker is demoted."""
+    """The first topic shares no broker, or leader, with the others, and some broker is demoted."""
     assume(len(spec.cluster.topics) == 3)
     demoted = data.draw(
         st.sampled_from([each.id for each in spec.cluster.brokers if each.id not in spec.changes.leaving])

@@ -58,7 +58,7 @@ def require_bound(problem: Problem, width: str) -> None:
 @examples(250)
 @given(SMALL)
 def test_the_best_of_all_plans_that_copy_nothing_there(problem: Problem) -> None:
-    """Least excess, then fewest bytes; bytes come first if only forced moves are allowed; nothing if no plan fits."""
+    """Least excess, then fewest bytes, or bytes first where only what must move may; or nothing where no plan fits."""
     if not all(options(problem)):
         with pytest.raises(InfeasibleError, match="replication factor"):
             solve(problem, problem.balance)
@@ -69,7 +69,7 @@ def test_the_best_of_all_plans_that_copy_nothing_there(problem: Problem) -> None
 @examples(120)
 @given(SMALL, st.sampled_from(("0%", "20%", "60%")))
 def test_the_bound_holds_with_windows_of_bytes(problem: Problem, width: str) -> None:
-    """No plan within all windows moves less than the bound, also after reading it from its file."""
+    """No plan within all windows moves less than the bound; also as read back from its file."""
     require_bound(problem, width)
 
 
@@ -77,7 +77,7 @@ def test_the_bound_holds_with_windows_of_bytes(problem: Problem, width: str) -> 
 @examples(150)
 @given(cordoned(placed_specs(rebalance=MODES)), st.integers(0, 2))
 def test_no_rule_is_broken_beside_placement(problem: Problem, seed: int) -> None:
-    """Every partition that may move is on brokers that it may use, as evenly over racks as those allow."""
+    """Every partition that may move is where it may be, on racks as even as that lets it be."""
     assume(all(options(problem)))
     assignment = solve(problem, problem.balance, seed).assignment
     for row, brokers in enumerate(assignment.tolist()):

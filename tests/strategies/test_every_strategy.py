@@ -78,7 +78,7 @@ def wide(problem: Problem, plan: IntArray) -> set[tuple[str, str | None]]:
 @examples(10)
 @given(problem=uneven_problems(), seed=st.integers(0, 3))
 def test_every_window_left_is_named_and_no_other(strategy: str, problem: Problem, seed: int) -> None:
-    """A plan names every window that it doesn't keep and no other one, each with a true reason."""
+    """A plan is inside every window but those that it says it relaxed, each with a reason that is true."""
     plan = plan_of(problem, strategy, seed)
     named = relaxed(ScoringBasis.of(problem), plan)
     outside, spread = broken(problem, plan), wide(problem, plan)
@@ -105,7 +105,7 @@ def reason_holds(problem: Problem, each: RelaxedRow, outside: bool) -> bool:
 @examples(6)
 @given(uneven_problems(rebalance=("all",)))
 def test_the_optimum_relaxes_no_count_that_another_keeps(problem: Problem) -> None:
-    """If any strategy's valid plan keeps all windows of replicas, the optimum keeps them too."""
+    """Where any strategy's valid plan keeps all windows of replicas, so does the optimum."""
     counts = {"replicas", "topic_replicas"}
     mine = {name for name, _ in broken(problem, plan_of(problem, "optimum"))} & counts
     for name in STRATEGIES:
@@ -117,7 +117,7 @@ def test_the_optimum_relaxes_no_count_that_another_keeps(problem: Problem) -> No
 @examples(6)
 @given(uneven_problems())
 def test_the_score_sees_what_is_named(problem: Problem) -> None:
-    """A plan has excess exactly if a broker is outside a window, apart from full disks."""
+    """A plan has excess exactly where it names a window that a broker is outside of; disks that are full aside."""
     problem = replace(problem, disk_limit_bytes=np.full_like(problem.disk_limit_bytes, -1))
     basis = ScoringBasis.of(problem)
     for name in STRATEGIES:

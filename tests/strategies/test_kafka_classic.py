@@ -127,7 +127,7 @@ def test_negative_start_or_shift(start: int, shift: int) -> None:
 
 @given(st.data())
 def test_place_rows_is_place(data: st.DataObject) -> None:
-    """Many candidates at once give the same as each candidate alone, with and without racks, from any partition on."""
+    """Many candidates at once give what each alone gives, with and without racks, from any first partition."""
     racks = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=9))
     aware = data.draw(st.booleans())
     n = len(racks)
@@ -138,7 +138,7 @@ def test_place_rows_is_place(data: st.DataObject) -> None:
     first = data.draw(st.integers(0, 20))
     pairs = data.draw(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=4))
     starts, shifts = np.array(pairs, dtype=np.int32).T
-    # place_rows counts the rounds of shifts from partition 0, so the rounds before the first partition are subtracted.
+    # place_rows counts the rounds of shifts from partition 0: those before the first partition are taken off again.
     before = max(first - 1, 0) // n
     ids = np.arange(first, first + partitions, dtype=np.int32)
     arrays = (np.array(each, dtype=np.int32) for each in (order, numbers))

@@ -52,7 +52,7 @@ def test_answers_of_kafka(vector: dict[str, Any]) -> None:
 
 @given(st.data())
 def test_placements_are_valid(data: st.DataObject) -> None:
-    """No broker twice, the factor asked for, an unfenced leader, and without fences as many racks as possible."""
+    """No broker twice, the factor as asked, an unfenced leader, and as many racks as there can be without fences."""
     racks = data.draw(st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=9))
     fences = data.draw(st.lists(st.booleans(), min_size=len(racks), max_size=len(racks)))
     fences[0] = False

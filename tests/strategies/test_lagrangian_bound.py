@@ -107,7 +107,7 @@ def test_never_above_any_plan(
     of_all: np.ndarray,
     of_bytes: np.ndarray,
 ) -> None:
-    """At any prices, for any windows, no plan within the windows moves less than the bound."""
+    """Whatever the prices and the windows, no plan within them moves less than the bound."""
     fits = {"cells": of_cells, "brokers": of_all, "disk": of_bytes}
     best = cheapest(TWO_RACKS, fits)
     if best is not None:
@@ -179,7 +179,7 @@ def any_parts(draw: st.DrawFn, fits: dict[str, np.ndarray]) -> tuple[Part, ...]:
 def test_never_above_any_plan_by_cases(
     data: st.DataObject, of_cells: np.ndarray, of_all: np.ndarray, of_bytes: np.ndarray
 ) -> None:
-    """With any branches and any prices of their cases, no plan moves less than the bound."""
+    """Whatever is decided in which order, and whatever the prices of the cases are."""
     fits = {"cells": of_cells, "brokers": of_all, "disk": of_bytes}
     best = cheapest(TWO_RACKS, fits)
     made = Certificate(TWO_RACKS, none_priced(TWO_RACKS), any_parts(data.draw, fits))

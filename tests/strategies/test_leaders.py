@@ -77,7 +77,7 @@ def least_ranked(problem: Problem, row: int, brokers: list[int]) -> list[int]:
 @examples(120)
 @given(problems(brokers=5, topics=2, partitions=3, rebalance=("all", "leaders", "none")), st.data())
 def test_with_rules_on_who_leads_the_same_of_those_preferred(problem: Problem, data: st.DataObject) -> None:
-    """Of all choices that the rules on leaders allow: the least excess, then the fewest changes; the check agrees."""
+    """The least excess, then the fewest changes, of all ways to be led as the rules say; and the check agrees."""
     shape = (len(problem.topic_names), len(problem.broker_ids))
     drawn = data.draw(st.lists(st.integers(0, 2), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
     ruled = replace(problem, leader_ranks=np.array(drawn).reshape(shape))
@@ -120,7 +120,7 @@ def test_leaders_are_in_the_first_rack_with_a_replica() -> None:
 @examples(120)
 @given(problems(brokers=5, topics=2, partitions=3, rebalance=("all", "leaders", "none")))
 def test_least_excess_then_fewest_changes(problem: Problem) -> None:
-    """For given replicas, no choice of leaders is better: excess first, then changes; with `none`, changes first."""
+    """Given the replicas, no choice of leaders is more even, nor as even with fewer changes; changes first for none."""
     assignment = solve(problem, problem.balance).assignment
     assert best(problem, assignment) == price(problem, tuple(leaders_after(problem, assignment).tolist()))
 
@@ -128,7 +128,7 @@ def test_least_excess_then_fewest_changes(problem: Problem) -> None:
 @examples(60)
 @given(problems(rebalance=("all", "leaders", "none")))
 def test_keeps_the_replicas(problem: Problem) -> None:
-    """Choosing leaders never moves replicas, and partitions that may not change keep their order."""
+    """Choosing leaders never changes which brokers a partition is on, and what may not change keeps its order."""
     placed = solve(problem, problem.balance).assignment
     ordered = order(problem, placed, windows(problem, Balance()))
     assert np.sort(placed, axis=1).tolist() == np.sort(ordered, axis=1).tolist()
@@ -306,8 +306,8 @@ def sent(problem: Problem, leaders: list[int]) -> list[int]:
 @examples(60)
 @given(st.integers(0, 10**6))
 def test_exchanges_of_leaders_keep_their_promises(seed: int) -> None:
-    """Leaders are replicas; fixed leaders stay; no broker's count leaves its window, or the count before if wider;
-    traffic out is as near to its windows as before, or nearer.
+    """Leaders are replicas; fixed ones stay; no broker's count leaves the wider of its window and what it had; and
+    traffic out is nearer to its windows, or as it was.
     """
     rng = np.random.default_rng(seed)
     rows = [rng.permutation(np.arange(1, 6))[: rng.integers(1, 4)].tolist() for _ in range(rng.integers(2, 20))]

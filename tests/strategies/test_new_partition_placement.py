@@ -73,14 +73,14 @@ def growing(draw: st.DrawFn, rebalance: Sequence[Rebalance] = ("all", "leaders",
 
 @given(growing())
 def test_every_plan_with_new_partitions_is_valid(spec: Spec) -> None:
-    """The independent check accepts every new partition: its factor, brokers that stay, and its spread over racks."""
+    """The judge finds every new partition with its factor, on brokers that stay, spread over racks."""
     problem = build(spec)
     assert () == independent_check.check(problem, solved(problem))
 
 
 @given(growing(rebalance=("none",)))
 def test_nothing_that_exists_moves_for_them(spec: Spec) -> None:
-    """Without a rebalance, existing partitions that no change forces stay where they are."""
+    """Without a rebalance, what exists goes exactly where it would go without the new partitions."""
     problem, without = build(spec), build(replace(spec, changes=replace(spec.changes, new_partitions=())))
     unforced = ~without.forced
     after = solved(problem)[~problem.is_new][:, : without.width]
@@ -89,7 +89,7 @@ def test_nothing_that_exists_moves_for_them(spec: Spec) -> None:
 
 @given(growing())
 def test_they_cost_nothing(spec: Spec) -> None:
-    """New partitions cost no bytes, moves or changes, and the bound counts none for them either."""
+    """No byte, move, election or change is theirs, and the bound counts none either."""
     problem = build(spec)
     solution = solve(problem, problem.balance)
     scores = score(ScoringBasis.of(problem), solution.assignment)
@@ -112,7 +112,7 @@ def _new(problem: Problem) -> list[int]:
 
 @given(growing())
 def test_no_other_strategy_is_more_even_for_as_little(spec: Spec) -> None:
-    """If only new partitions are placed, no placement of Kafka's or round robin has less excess."""
+    """Kafka's placements of the same rows are never better by the ranking's first terms, where they move as little."""
     problem = build(spec)
     basis = ScoringBasis.of(problem)
     ours = score(basis, solved(problem))
@@ -241,7 +241,7 @@ def _far(filling: Filling, added: LongArray) -> tuple[int, int]:
 
 @given(fillings())
 def test_as_even_as_any_placement(filling: Filling) -> None:
-    """Against every placement: none is less outside the windows, or equally far outside and more even."""
+    """Tried one by one, no placement is less outside the windows, or as little and more even within."""
     brokers = filling.allowed.shape[1]
     every = combinations(range(brokers), int(filling.factors[0]))
     rows = [np.isin(np.arange(brokers), each) for each in every]

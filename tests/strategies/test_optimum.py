@@ -70,7 +70,7 @@ def countable(problem: Problem) -> bool:
 @examples(120)
 @given(problems(brokers=5, topics=2, partitions=3).filter(countable))
 def test_least_excess_then_least_bytes(problem: Problem) -> None:
-    """Of all plans that keep factors and racks, the optimum has the least excess, and then the fewest bytes."""
+    """Of all plans that keep factors and racks, it has the least excess, and of those the fewest bytes."""
     solution = solve(problem, problem.balance)
     best = best_by_brute_force(problem)
     assert best == of_assignment(problem, solution.assignment)
@@ -80,8 +80,8 @@ def test_least_excess_then_least_bytes(problem: Problem) -> None:
 @examples(80)
 @given(problems(brokers=5, topics=2, partitions=3, rebalance=("leaders", "none")).filter(countable))
 def test_forced_only_moves_the_fewest_bytes(problem: Problem) -> None:
-    """If only forced moves are allowed, no plan moves fewer bytes. With `leaders`, none that moves as few bytes is more
-    even; with `none`, the leaders come before that.
+    """Where only what must move may, no plan moves fewer bytes, and of those that move as few, none is more even; but
+    with `none` leaders come before that.
     """
     solution = solve(problem, problem.balance)
     best = best_by_brute_force(problem)
@@ -94,8 +94,8 @@ def test_forced_only_moves_the_fewest_bytes(problem: Problem) -> None:
 @examples(100)
 @given(problems(rebalance=("all", "all", "leaders", "none")))
 def test_promises_row_by_row(problem: Problem) -> None:
-    """The optimum keeps every partition and factor, uses distinct brokers that stay and the most even racks, and leaves
-    excluded topics alone; the independent check accepts it.
+    """No partition lost, no broker twice, the factor asked for, on brokers that stay, on the most even racks, excluded
+    topics untouched; and so the independent check has nothing against it.
     """
     assignment = solve(problem, problem.balance).assignment
     rows = [[broker for broker in row if broker >= 0] for row in assignment.tolist()]
@@ -113,7 +113,7 @@ def test_promises_row_by_row(problem: Problem) -> None:
 @examples(60)
 @given(problems(), st.integers(0, 5))
 def test_moves_no_more_than_any_other_strategy(problem: Problem, seed: int) -> None:
-    """No other strategy's valid plan has less excess of replicas, or fewer bytes at the same excess."""
+    """Of valid plans with no more excess over the replicas' windows, none moves fewer bytes."""
     mine = of_assignment(problem, solve(problem, problem.balance).assignment)
     for name, strategy in STRATEGIES.items():
         other = strategy(problem, Candidate(name, seed, balance=problem.balance)).assignment
@@ -124,7 +124,7 @@ def test_moves_no_more_than_any_other_strategy(problem: Problem, seed: int) -> N
 @examples(60)
 @given(problems(rebalance=("all", "leaders", "none")), st.integers(1, 2**40))
 def test_seeds_change_the_plan_not_its_price(problem: Problem, seed: int) -> None:
-    """With another tie-break seed the plan has the same bytes and, if everything may move, the same excess."""
+    """Tie-break seeds give other plans of the same excess and the same bytes."""
     first, second = (solve(problem, problem.balance, each) for each in (0, seed))
     assert of_assignment(problem, first.assignment)[1] == of_assignment(problem, second.assignment)[1]
     assert (first.least_bytes, first.least_replicas) == (second.least_bytes, second.least_replicas)
@@ -135,7 +135,7 @@ def test_seeds_change_the_plan_not_its_price(problem: Problem, seed: int) -> Non
 @examples(40)
 @given(problems(rebalance=("all", "leaders", "none")), st.integers(0, 3))
 def test_deterministic(problem: Problem, seed: int) -> None:
-    """The same problem, balance and seed give the same plan, also from copies of the arrays."""
+    """The same problem, balance and seed give the same plan, also from equal arrays that are others."""
     again = replace(problem, replicas=problem.replicas.copy(), size_bytes=problem.size_bytes.copy())
     first, second = solve(problem, problem.balance, seed), solve(again, problem.balance, seed)
     assert first.assignment.tolist() == second.assignment.tolist()
@@ -144,9 +144,9 @@ def test_deterministic(problem: Problem, seed: int) -> None:
 @examples(40)
 @given(problems(brokers=6, topics=2, partitions=6), st.data())
 def test_bound_is_below_and_close(problem: Problem, data: st.DataObject) -> None:
-    """The optimum never moves less than the bound, and at most 0.001 % more.
+    """No plan moves less than the bound, and the optimum moves at most 0.001 % more.
 
-    If topics' windows may begin anywhere, the bound holds for all starts at once, and may be lower.
+    Where topics' windows may begin anywhere, the bound holds for all starts at once, and may be further below.
     """
     sizes = data.draw(st.lists(st.integers(10**9, 3 * 10**9), min_size=problem.rows, max_size=problem.rows))
     sized = replace(problem, size_bytes=np.array(sizes, dtype=np.int64))
@@ -285,9 +285,9 @@ def test_scrambled_plans_never_beat_it() -> None:
 @examples(40)
 @given(st.integers(0, 2**32 - 1))
 def test_the_bound_is_for_the_windows_of_every_hour(seed: int) -> None:
-    """No plan within the windows of traffic in, on average and in each hour, moves less than the proven bound.
+    """No plan within the windows of traffic in, on average and in each hour, moves less than what is said to be proven.
 
-    Plans are tried one by one; the plan itself keeps all these windows exactly if it has no excess.
+    Plans are tried one by one; the plan itself keeps all these windows wherever it says that it is outside of none.
     """
     random = np.random.default_rng(seed)
     rows = [tuple((random.permutation(3)[:2] + 1).tolist()) for _ in range(5)]

@@ -39,7 +39,7 @@ def test_formula() -> None:
 
 @given(st.integers(2, 12), st.data())
 def test_is_kafkas_placement_without_the_extra_shift(brokers: int, data: st.DataObject) -> None:
-    """Up to n partitions, round robin is Kafka's rack-unaware placement with shift 0."""
+    """Up to n partitions, it is Kafka's rack-unaware placement with shift 0."""
     partitions, factor = data.draw(st.integers(1, brokers)), data.draw(st.integers(1, brokers))
     start = data.draw(st.integers(0, brokers - 1))
     unracked = [(broker, None) for broker in range(brokers)]

@@ -35,7 +35,7 @@ SMALL = st.one_of(
 @examples(250)
 @given(SMALL.map(as_today).filter(countable))
 def test_the_best_of_all_plans_that_spread_no_worse(problem: Problem) -> None:
-    """Least excess, then fewest bytes; bytes come first if only forced moves are allowed."""
+    """Least excess, then fewest bytes, or bytes first where only what must move may."""
     assume(all(options(problem)))
     require_best(problem)
 
@@ -43,7 +43,7 @@ def test_the_best_of_all_plans_that_spread_no_worse(problem: Problem) -> None:
 @examples(100)
 @given(SMALL.map(as_today).filter(countable), st.sampled_from(("0%", "20%", "60%")))
 def test_the_bound_holds_with_windows_of_bytes(problem: Problem, width: str) -> None:
-    """No plan within all windows moves less than the bound, also after reading it from its file."""
+    """No plan within all windows moves less than the bound; also as read back from its file."""
     require_bound(problem, width)
 
 

@@ -164,7 +164,7 @@ def test_no_brokers_for_a_side() -> None:
 @examples(60)
 @given(apart_specs())
 def test_every_plan_keeps_the_rule(spec: Spec) -> None:
-    """Every plan keeps the rule, and each target broker is on exactly one side."""
+    """No broker has both; each target broker is on one side; nothing that may not move is in the way."""
     try:
         sided, _ = solved(spec)
     except InfeasibleError:
@@ -178,7 +178,7 @@ def test_every_plan_keeps_the_rule(spec: Spec) -> None:
 @examples(40)
 @given(apart_specs(), st.booleans())
 def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:
-    """Each rack is on one side only, also if only one likely split is improved."""
+    """Each rack is on one side, also where only the likely split is improved."""
     racks = {broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
     assume(None not in racks and len(racks) > 1)
     spec = replace(spec, apart=(Apart(("t0", "t[12]"), by="rack"),), rack_aware=False)
@@ -195,7 +195,7 @@ def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:
     assert not one & other
     again = sides_of(spec, build(spec), solution.assignment)
     found = independent_check.check(build(again), solution.assignment)
-    # Partitions without a leader move only if their side forces them; the sides of an assignment may differ.
+    # What has no leader moves only where its side forces it to; the sides of an assignment may be others.
     unled = {(topic.name, row.id) for topic in spec.cluster.topics for row in topic.partitions if row.leader is None}
     assert set() == {(each.topic, each.partition) for each in found if each.rule != "excluded topic"}
     assert unled >= {(each.topic, each.partition) for each in found}
@@ -204,7 +204,7 @@ def test_every_plan_keeps_the_rule_by_rack(spec: Spec, few: bool) -> None:
 @examples(60)
 @given(apart_specs())
 def test_splits_are_ranked_by_fair_shares(spec: Spec) -> None:
-    """A split's unevenness follows from the fair shares of its own problem: racks, sets and weights."""
+    """How uneven a split is follows from the fair shares of its own problem, by racks, sets and weights."""
     spec = replace(spec, changes=replace(spec.changes, rebalance="all"))
     problem = build(spec)
     found = judged(problem, every_split(problem, [2]))

@@ -363,7 +363,7 @@ def budgets() -> st.SearchStrategy[Budget]:
 @examples(30)
 @given(specs(rebalance=("all", "all", "leaders", "none")), budgets())
 def test_a_step_fits_its_budget(whole: Spec, budget: Budget) -> None:
-    """Without windows, what doesn't wait fits the budget; what waits stays in place with every strategy."""
+    """As uneven as may be, what doesn't wait is done within the budget; what waits stays, whatever the strategy."""
     asked = build(replace(whole, budget=budget))
     step = first_step(asked)
     assume(step.deferred is not None)
@@ -380,7 +380,7 @@ def test_a_step_fits_its_budget(whole: Spec, budget: Budget) -> None:
 @examples(12)
 @given(specs(rebalance=("all", "leaders", "none")), budgets())
 def test_every_step_does_something(whole: Spec, budget: Budget) -> None:
-    """Every first step changes something, and only partitions that may move wait."""
+    """What waits is less than what must change, and everything that costs nothing is done."""
     asked = build(replace(whole, budget=budget))
     step = first_step(asked)
     assume(step.deferred is not None)

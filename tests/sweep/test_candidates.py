@@ -42,7 +42,7 @@ def strategies(table: pa.Table) -> dict[str, int]:
 @examples(80)
 @given(problems(rebalance=("all", "leaders", "none")), st.integers(0, 400), st.integers(0, 2**31 - 1))
 def test_never_more_than_asked(problem: Problem, asked: int, seed: int) -> None:
-    """Rows are numbered from 0, at most as many as asked (at least two): doing nothing, then the balance asked for."""
+    """Rows are numbered from 0, no more than asked (at least two): do nothing first, the balance asked for second."""
     table = candidates(problem, Sweep(asked, seed))
     assert len(table) <= max(asked, 2)
     assert list(range(len(table))) == table["candidate"].to_pylist()
@@ -233,7 +233,7 @@ def test_scenarios_are_a_knob() -> None:
 @examples(40)
 @given(problems(brokers=5), st.integers(2, 300), st.integers(0, 2**31 - 1), st.randoms(use_true_random=False))
 def test_a_candidate_is_a_function_of_its_number(problem: Problem, asked: int, seed: int, random: Any) -> None:
-    """Any selection of numbers gives the same rows as the whole table, and the same candidates."""
+    """Rows of any numbers are those of the whole table, and say what the candidate of that number is."""
     every = space.candidates(problem, Sweep(asked, seed))
     numbers = np.array(sorted(random.sample(range(len(every)), random.randint(1, len(every)))))
     rows = every.rows(numbers)

@@ -33,7 +33,7 @@ def one(scores: Scores, at: int) -> dict[str, int]:
 @examples(60)
 @given(problems(rebalance=("all", "leaders", "none")), st.lists(st.integers(0, 2**62), min_size=1, max_size=3))
 def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> None:
-    """Every term and the digest, for candidates whose topics draw their own start index and shift."""
+    """Every term of every candidate whose topics draw their own start index and shift, the digest among them."""
     basis = ScoringBasis.of(problem)
     brokers = int(problem.targets.sum())
     starts, shifts = draws(np.array(seeds), len(problem.topic_names), brokers)
@@ -72,7 +72,7 @@ def test_traffic_and_windows_of_bytes_score_alike(problem: Problem, seed: int) -
 @examples(30)
 @given(loaded_problems(), st.integers(0, 2**62), st.lists(st.integers(0, 5_000_000), min_size=1, max_size=3))
 def test_scenarios_score_alike(problem: Problem, seed: int, factors: list[int]) -> None:
-    """The same with growth: a scenario's bytes and traffic are sums over topics too."""
+    """The same where topics grow: each scenario's bytes and traffic are sums over topics too."""
     grown = np.array([np.where(problem.topic_of == 0, factor, 1_000_000) for factor in factors])
     problem = replace(problem, scenario_names=tuple(map(str, range(len(factors)))), scenario_ppm=grown)
     basis = ScoringBasis.of(problem)
@@ -85,7 +85,7 @@ def test_scenarios_score_alike(problem: Problem, seed: int, factors: list[int]) 
 @examples(40)
 @given(problems(brokers=5), st.data())
 def test_given_candidates_score_alike(problem: Problem, data: st.DataObject) -> None:
-    """The same with one start index and shift for all topics; shifts above n - 1 wrap as in Kafka."""
+    """The same with one start index and one shift for all topics; shifts beyond n - 1 wrap as Kafka's do."""
     basis = ScoringBasis.of(problem)
     brokers = int(problem.targets.sum())
     start, shift = data.draw(st.integers(0, brokers - 1)), data.draw(st.integers(0, 3 * brokers))
@@ -149,7 +149,7 @@ seeds = st.lists(st.integers(0, 2**62), min_size=1, max_size=3)
 @examples(100)
 @given(problems(rebalance=("all",)), seeds)
 def test_sums_of_drawn_candidates(problem: Problem, drawn: list[int]) -> None:
-    """Brokers that join and leave, with and without racks, different factors, leaders that aren't preferred."""
+    """Brokers that join and leave, racks or none, mixed replication factors, leaders off the preferred one."""
     assert_sums_alike(answered(problem), drawn)
 
 

@@ -33,7 +33,7 @@ def scored(problem: Problem, every: Candidates, numbers: Sequence[int]) -> list[
 @examples(15)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")), st.randoms(use_true_random=False))
 def test_any_order_and_any_split(problem: Problem, random: Any) -> None:
-    """Scores don't depend on the order and the split of the candidates."""
+    """Each row's scores are its own: batches cut and shuffled at will give the same rows."""
     every = candidates(problem, Sweep(60, 3))
     numbers = list(range(len(every)))
     together = scored(problem, every, numbers)
@@ -47,7 +47,7 @@ def test_any_order_and_any_split(problem: Problem, random: Any) -> None:
 @examples(15)
 @given(problems(brokers=5, topics=2, rebalance=("all", "leaders", "none")))
 def test_rows_are_what_the_candidates_make(problem: Problem) -> None:
-    """A row's candidate gives its digest again, is valid if the row says so, and the row's bound holds."""
+    """A row's assignment made again has the row's digest, is valid where the row says so, and its bound holds."""
     every = candidates(problem, Sweep(60, 3))
     for at, row in enumerate(run(problem, every).scores.to_pylist()):
         proposal = propose(problem, every, at)
@@ -59,7 +59,7 @@ def test_rows_are_what_the_candidates_make(problem: Problem) -> None:
 @examples(25)
 @given(problems(brokers=6, rebalance=("all", "leaders", "none")))
 def test_the_winner_is_valid(problem: Problem) -> None:
-    """Every generated spec has a valid plan, and the sweep finds one."""
+    """Every spec that keeps the rules of the YAML has a valid plan, and the sweep finds one."""
     assert 0 == run(problem, candidates(problem, Sweep(20))).top["violations"][0].as_py()
 
 
@@ -154,7 +154,7 @@ sweeps = st.lists(st.tuples(st.builds(sweep, *[st.integers(0, 40)] * 4), st.bool
 @examples(200)
 @given(sweeps, st.integers(1, 30))
 def test_every_candidate_is_dealt_once(fleet: list[tuple[Candidates, bool]], tasks: int) -> None:
-    """Every candidate goes to exactly one task, and a task takes the sweeps in order."""
+    """A task goes from one sweep to the next, and never back, with numbers that never are too many at once."""
     dealt = [list(evaluate.blocks(evaluate.pieces(fleet, task, tasks))) for task in range(tasks)]
     found = [(number, each) for blocks in dealt for number, numbers in blocks for each in numbers.tolist()]
     assert sorted(found) == [(number, each) for number, (one, _) in enumerate(fleet) for each in range(len(one))]
@@ -165,7 +165,7 @@ def test_every_candidate_is_dealt_once(fleet: list[tuple[Candidates, bool]], tas
 @examples(100)
 @given(sweeps, st.integers(1, 30))
 def test_what_is_made_one_by_one_is_dealt_evenly(fleet: list[tuple[Candidates, bool]], tasks: int) -> None:
-    """Candidates that are made one by one are shared evenly: tasks differ by at most one for each kind and sweep."""
+    """Each task has as many of each kind of each sweep as any other, but for one."""
     for number, (every, has_tables) in enumerate(fleet):
         for name in DEALT[: 3 if has_tables else 4]:
             counts = [

@@ -139,8 +139,8 @@ def test_replicas_are_placed_once_for_all_splits(monkeypatch: pytest.MonkeyPatch
 @examples(50)
 @given(apart_specs(), st.sampled_from(["broker_leaders", "rack_leaders"]), st.booleans())
 def test_every_plan_keeps_the_rule_on_leaders(spec: Spec, by: ApartBy, down: bool) -> None:
-    """No broker, or rack, is the preferred leader of both topics, also if a broker is down; the sides found from the
-    plan allow the plan.
+    """No broker, or rack, is preferred to lead both, though one of the brokers is down; sides found in the plan alone
+    let it be.
     """
     racks = {broker.rack for broker in spec.cluster.brokers + spec.changes.add_brokers}
     assume(by == "broker_leaders" or None not in racks)

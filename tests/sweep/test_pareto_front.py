@@ -18,9 +18,9 @@ Row = dict[str, Any]
 @examples(150)
 @given(points, st.sampled_from(("bytes_moved", "replicas_moved")))
 def test_front_is_what_nothing_beats(rows: list[tuple[int, ...]], moved: str) -> None:
-    """The front has valid rows that no valid row beats in both bytes and imbalance: one a point, sorted by bytes.
+    """Valid rows that no valid row beats in bytes or imbalance without losing the other, one a point, by bytes.
 
-    Without sizes it goes by replicas instead.
+    The same of replicas, where sizes are unknown.
     """
     table = score_table(rows).to_pylist()
     valid = [row for row in table if row["violations"] == 0]

@@ -32,7 +32,7 @@ points = st.lists(st.tuples(*[st.integers(0, 3)] * (len(RANKING) - 1)), min_size
 @examples(150)
 @given(points, st.integers(1, 12))
 def test_best_is_the_sorted_head(rows: list[tuple[int, ...]], count: int) -> None:
-    """The best rows are the first by every term of the ranking, with the candidate's number last."""
+    """The first rows by every term of the ranking, the candidate's number last."""
     expected = sorted((*row, number) for number, row in enumerate(rows))[:count]
     found = best(score_table(rows), count)
     assert expected == [tuple(row[name] for name in RANKING) for row in found.to_pylist()]
@@ -41,7 +41,7 @@ def test_best_is_the_sorted_head(rows: list[tuple[int, ...]], count: int) -> Non
 @examples(50)
 @given(points, st.permutations(AIMS), st.integers(0, 4))
 def test_aims_come_after_bytes(rows: list[tuple[int, ...]], aims: list[str], named: int) -> None:
-    """Bytes come first; then the aims in the order given, and then the other aims in their usual order."""
+    """In the order given, those that aren't named behind in their usual order; whatever the aims, bytes come first."""
     order = ranking(aims[:named])
     every = [*aims[:named], *(aim for aim in AIMS if aim not in aims[:named])]
     columns = [column for aim in every for column in AIM_COLUMNS[aim]]

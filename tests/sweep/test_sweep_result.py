@@ -39,7 +39,7 @@ def numbers(part: LongArray) -> list[int]:
 @examples(60)
 @given(st.randoms(use_true_random=False))
 def test_any_order_and_any_split_keeps_the_same(random: Any) -> None:
-    """Parts that are reduced and then merged, in any way, equal the reduced whole."""
+    """Parts that were reduced, put together in any way, are what the whole is reduced to."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sweep_result, "ALL_ROWS", 40)
         patched.setattr(sweep_result, "_MERGE_AT", 30)

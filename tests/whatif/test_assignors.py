@@ -24,7 +24,7 @@ def test_range_and_round_robin_are_kafkas(assignor, vector):
 
 @given(groups(), st.sampled_from(ASSIGNORS))
 def test_every_partition_has_one_owner_who_subscribes(group, assignor):
-    """With every assignor, each partition goes to exactly one member, which subscribes to its topic."""
+    """No partition is lost or given twice, whatever the assignor."""
     topics, members = group
     given_to = assign(assignor, topics, members)
     wanted = {topic for listed in members.values() for topic in listed}
@@ -164,7 +164,7 @@ def test_sticky_after_any_change_is_kafkas(vector):
 
 @given(groups(), st.data())
 def test_sticky_moves_nothing_without_a_reason(group, data):
-    """Assigning again changes nothing; if all read the same and a member leaves, only its partitions move."""
+    """Assigning again changes nothing; a member that leaves takes only its own away, if all read the same."""
     topics, members = group
     before = assign("sticky", topics, members)
     assert before == assign("sticky", topics, members, before)

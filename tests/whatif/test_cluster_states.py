@@ -26,7 +26,7 @@ MONOTONE = ("offline", "writes_refused", "lost", "lost_bytes")
 
 @given(specs(rebalance=("all",)), st.data())
 def test_more_failures_never_help(spec, data):
-    """Partitions that are offline, refused or lost with some failed brokers still are if more brokers fail."""
+    """What is offline, refused or lost with some brokers is so with more of them."""
     problem, steps = planned(spec)
     brokers = data.draw(st.permutations(range(len(problem.broker_ids))))
     domains = scenarios(problem, BROKERS, 10, 0).domains
@@ -41,7 +41,7 @@ def test_more_failures_never_help(spec, data):
 
 @given(specs(rebalance=("all",)))
 def test_brokers_that_hold_nothing_change_nothing(spec):
-    """If a broker without replicas fails, nothing changes."""
+    """An empty broker's failure leaves everything as it is when nobody fails."""
     problem, steps = planned(spec)
     domains = scenarios(problem, BROKERS, 10, 0).domains
     for stage in stages(spec, problem, steps):
@@ -55,7 +55,7 @@ def test_brokers_that_hold_nothing_change_nothing(spec):
 @pytest.mark.slow
 @given(specs(rebalance=("all",)))
 def test_each_batch_lies_between_today_and_the_plan(spec):
-    """During batches, a partition that changes in one step is between its states before and after."""
+    """A partition changed in one step is, while batches run, at worst as bad as before or after, at best as good."""
     problem, steps = planned(spec, BatchRules(moves_per_broker=2))
     first, *between, last = states if len(states := list(stages(spec, problem, steps))) > 1 else (*states, states[0])
     once = [True] * problem.rows
@@ -82,7 +82,7 @@ def test_each_batch_lies_between_today_and_the_plan(spec):
 
 @given(specs(rebalance=("all",)), st.integers(1, 3))
 def test_n_plus_1_replicas_survive_n_failures(spec, failing):
-    """With N + 1 replicas in sync, any N brokers may fail and every partition still has a leader, at every stage."""
+    """The seeds' statement: with N + 1 replicas in sync, any N brokers may fail and every partition has a leader."""
     whole = tuple(
         replace(t, partitions=tuple(replace(p, leader=p.replicas[0]) for p in t.partitions))
         for t in spec.cluster.topics

@@ -58,7 +58,7 @@ def explained(lists, brokers, **options) -> explain_seeds.Explanation:
 
 @given(requests())
 def test_a_placement_is_explained_by_its_own_pair(request):
-    """The pair that made a placement is among the pairs found, and each of them gives the same placement."""
+    """The pair it was made with is among those found, and every one of those gives the same placement."""
     brokers, partitions, factor, (start, shift) = request
     lists = kafka_classic.place(brokers, partitions, factor, start_index=start, next_replica_shift=shift)
 
@@ -74,7 +74,7 @@ def test_a_placement_is_explained_by_its_own_pair(request):
 
 @given(requests(), st.data())
 def test_every_pair_reported_gives_all_but_the_differences(request, data):
-    """After any edits, placing again with a reported pair gives the lists, except for the reported differences."""
+    """Whatever was edited: placing again by the pair, on the list said, gives exactly what the report says."""
     brokers, partitions, factor, (start, shift) = request
     lists = kafka_classic.place(brokers, partitions, factor, start_index=start, next_replica_shift=shift)
     for number in data.draw(st.sets(st.integers(0, partitions - 1), max_size=4)):
@@ -99,7 +99,7 @@ def test_every_pair_reported_gives_all_but_the_differences(request, data):
 
 @given(requests(), st.integers(2, 30))
 def test_a_grown_topic_is_explained_in_two_parts(request, more):
-    """Partitions added later follow Kafka's rule, which starts from the position of partition 0's leader."""
+    """Partitions added later follow Kafka's rule: it starts from the place of partition 0's leader."""
     brokers, partitions, factor, (start, shift) = request
     lists = kafka_classic.place(brokers, partitions, factor, start_index=start, next_replica_shift=shift)
     place = [each for each, _ in brokers].index(lists[0][0])

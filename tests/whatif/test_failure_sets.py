@@ -43,7 +43,7 @@ def counted(stage, found: FailureSets, failed):
 @pytest.mark.slow
 @given(specs(rebalance=("all", "none")), st.sampled_from(("brokers", "racks", "pairs", "3")))
 def test_tables_say_what_every_partition_says(spec, kind):
-    """Counts and leaders of every scenario and stage are the same as by looking at each partition."""
+    """Counts and loads of every scenario and stage are those of looking at each partition."""
     problem, steps = planned(spec, BatchRules(moves_per_broker=1))
     if kind == "3" and len(problem.broker_ids) < 3:
         return

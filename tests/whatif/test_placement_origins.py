@@ -27,7 +27,7 @@ def test_answers_of_krafts_placer_are_told(vector):
 
 @given(requests(), st.integers(0, 2**32))
 def test_krafts_placement_always_fits_itself(request, seed):
-    """Our own placements by KRaft's rule are recognized, for any seed, racks and number of rounds."""
+    """Whatever the seed, racks and rounds."""
     brokers, partitions, factor, _ = request
     lists = kafka_striped.place([(*each, False) for each in brokers], partitions, factor, java_random_seed=seed)
 

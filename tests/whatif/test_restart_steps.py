@@ -66,7 +66,7 @@ def clusters(draw):
 
 @given(clusters(), st.none() | st.integers(1, 3))
 def test_each_step_does_what_it_is_said_to_do(spec, at_most):
-    """Each broker restarts once, brokers together do no harm, and each list is as found by looking at partitions."""
+    """Every broker once; brokers together harm nothing; and each list is what a look at each partition finds."""
     document = restart_steps.document(spec, at_most)
     brokers = [broker for step in document.steps for broker in step.brokers]
     assert sorted(each.id for each in spec.cluster.brokers) == sorted(brokers)
@@ -82,7 +82,7 @@ def test_each_step_does_what_it_is_said_to_do(spec, at_most):
 
 @given(clusters())
 def test_no_two_steps_of_a_rack_could_be_one_where_two_brokers_have_it(spec):
-    """If two harmless brokers of a rack restart in steps of their own, restarting both together would do harm."""
+    """First fit: of two brokers alone in their steps, both harmless by themselves, a partition would be harmed."""
     alone = [step for step in restart_steps.document(spec).steps if len(step.brokers) == 1]
     for one, other in combinations(alone, 2):
         if one.rack == other.rack is not None and not (names(one.writes_refused) | names(other.writes_refused)):

@@ -54,7 +54,7 @@ def test_the_vectors_have_what_can_differ():
 
 @given(groups())
 def test_uniform_is_even_and_moves_nothing_without_a_reason(group):
-    """If all read the same, numbers of partitions differ by at most one; assigning again changes nothing."""
+    """Nobody has two partitions more than another one who could read one of them; assigning again changes nothing."""
     topics, members = group
     alike = {member: sorted(topics) for member in members}
     found = assign("uniform", topics, alike)
@@ -65,7 +65,7 @@ def test_uniform_is_even_and_moves_nothing_without_a_reason(group):
 
 @given(groups())
 def test_simple_leaves_no_partition_without_a_reader(group):
-    """With `simple`, every partition of a topic with subscribers is read, however many members share it."""
+    """Where anybody subscribes to it: a group that begins reads everything, however many members share it."""
     topics, members = group
     wanted = {(t, number) for listed in members.values() for t in listed for number in range(topics[t])}
 

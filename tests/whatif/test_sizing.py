@@ -197,7 +197,7 @@ def test_partitions_to_be_made_are_not_offline_today() -> None:
     survive=st.sampled_from(["none", "broker", "rack"]),
 )
 def test_limits_are_those_of_a_count_by_hand(rows, loads, growth, survive) -> None:
-    """Against counting month by month, failure by failure and partition by partition."""
+    """Month by month and failure by failure, partition by partition."""
     racks = {1: "a", 2: "b", 3: "a", 4: "b"}
     base = spec_of(
         racks,
@@ -217,7 +217,7 @@ def test_limits_are_those_of_a_count_by_hand(rows, loads, growth, survive) -> No
     failures = {"none": [()], "broker": [(), (1,), (2,), (3,), (4,)], "rack": [(), (1, 3), (2, 4)]}[survive]
     reached = []
     for month in range(5):
-        # As in the forecast: whole numbers of a factor that is multiplied each month.
+        # As the forecast has it: whole numbers of a factor that is multiplied up.
         factor = prod([1 + growth / 1e6] * month)
         size, into, out = ([int(np.rint(load[at] * factor)) for load in loads] for at in range(3))
         for down in failures:

@@ -203,7 +203,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     ),
 )
 def test_a_damaged_spec_is_refused_or_read_but_never_crashes(at: int, cut: int, text: str) -> None:
-    """A spec with some characters replaced is read, or refused with findings that have places; it never crashes."""
+    """Any few characters replaced by others give a spec or a SpecError, whose findings all have a place."""
     sound = line(4, f"{CAPACITIES}\n{CLASSES}  rates: [{{topics: 'o*', bytes_in: 3MB/s, bytes_out: 1}}]") + (
         "changes:\n  add_brokers: [{id: 7, rack: a, capacity: {disk: 1TB}}]\n"
         "  replace_brokers: {3: 9}\n  set_racks: {1: b}\n"

@@ -81,7 +81,7 @@ def replica_lists(topics: tuple[Topic, ...]) -> list[tuple[str, list[tuple[int, 
 
 @given(clusters())
 def test_describe(topics: tuple[Topic, ...]) -> None:
-    """The output of kafka-topics keeps all but the origin of configurations."""
+    """Leaders, ISRs, configuration and marks for deletion included; whose a configuration is, isn't printed."""
     assert topics == tuple(
         replace(topic, config=tuple(sorted(topic.config + topic.effective_config)), effective_config=())
         for topic in read_topics(describe(topics), "d.txt")
@@ -90,14 +90,14 @@ def test_describe(topics: tuple[Topic, ...]) -> None:
 
 @given(clusters())
 def test_topic_configs(topics: tuple[Topic, ...]) -> None:
-    """With the topics' own configurations in a second file, the origin is kept too."""
+    """Beside it, what is printed of topics' own configurations tells whose they are."""
     parts = [read_part(describe(topics), "d.txt"), read_part(topic_configs(topics), "c.txt")]
     assert topics == merge(parts).assignment.topics
 
 
 @given(clusters(), st.randoms())
 def test_reassignment_json(topics: tuple[Topic, ...], random: st.DataObject) -> None:
-    """A reassignment JSON in any order keeps all replica lists."""
+    """In any order."""
     rows = [
         {"topic": topic.name, "partition": row.id, "replicas": row.replicas, "log_dirs": ["any"] * len(row.replicas)}
         for topic in topics
@@ -110,7 +110,7 @@ def test_reassignment_json(topics: tuple[Topic, ...], random: st.DataObject) -> 
 
 @given(clusters(), st.sampled_from(["brokers/topics/{}", "x/znode-brokers-topics-{}.json"]))
 def test_znodes(topics: tuple[Topic, ...], layout: str) -> None:
-    """The znodes of topics and of partitions' states keep replicas, leaders and ISRs."""
+    """A topic's znode and those of its partitions' states."""
     parts: list[StatePart] = []
     for topic in topics:
         file, ending = layout.format(topic.name).removesuffix(".json"), ".json" if layout.endswith(".json") else ""
@@ -125,7 +125,7 @@ def test_znodes(topics: tuple[Topic, ...], layout: str) -> None:
 
 @given(clusters())
 def test_cluster_state_of_cruise_control(topics: tuple[Topic, ...]) -> None:
-    """Cruise Control's cluster state keeps replicas, leaders and ISRs."""
+    """Leaders and ISRs included."""
     rows = [
         {
             "topic": topic.name,
@@ -143,7 +143,7 @@ def test_cluster_state_of_cruise_control(topics: tuple[Topic, ...]) -> None:
 
 @given(st.lists(st.lists(brokers, min_size=1, max_size=4, unique=True), min_size=1, max_size=5))
 def test_replica_assignment(lists: list[list[int]]) -> None:
-    """The string for kafka-topics --create keeps all replica lists."""
+    """The string that kafka-topics --create takes."""
     written = ",".join(":".join(map(str, replicas)) for replicas in lists)
     part = read_part(written, "m.txt", "t")
     assert [tuple(replicas) for replicas in lists] == [entry.partition.replicas for entry in part.entries]
@@ -151,7 +151,7 @@ def test_replica_assignment(lists: list[list[int]]) -> None:
 
 @given(clusters(), st.randoms())
 def test_running_reassignments(topics: tuple[Topic, ...], random: st.DataObject) -> None:
-    """Lists of running reassignments keep names and replicas; a name is split at its last hyphen."""
+    """Names that end like a partition are split at the last hyphen."""
     lines = [
         f"{topic.name}-{row.id}: replicas: {','.join(map(str, row.replicas))}. removing: {row.replicas[0]}."
         for topic in topics
@@ -165,7 +165,7 @@ def test_running_reassignments(topics: tuple[Topic, ...], random: st.DataObject)
 
 @given(clusters(), st.integers(0, 2**50))
 def test_sizes(topics: tuple[Topic, ...], size_bytes: int) -> None:
-    """Sizes keep their partitions, whatever the topics' names end in."""
+    """Of partitions whose topics may end like one."""
     sizes = {(topic.name, row.id): size_bytes + row.id for topic in topics for row in topic.partitions}
     assert sizes == read_part(log_dirs(topics, sizes), "l.json").sizes
 
@@ -173,7 +173,7 @@ def test_sizes(topics: tuple[Topic, ...], size_bytes: int) -> None:
 @examples(30)
 @given(clusters(values), st.dictionaries(brokers, racks, max_size=2), st.booleans())
 def test_yaml(topics: tuple[Topic, ...], rack_of: dict[int, str], sized: bool) -> None:
-    """A spec keeps all configurations and racks, and names that YAML would read as numbers or null."""
+    """Any configuration value and rack, and names that YAML would take for something else."""
     held = sorted({broker for topic in topics for row in topic.partitions for broker in row.replicas})
     known = tuple(Broker(broker, rack_of.get(broker)) for broker in sorted({*held, *rack_of}))
     sizes = {(topic.name, row.id): row.id for topic in topics for row in topic.partitions} if sized else {}

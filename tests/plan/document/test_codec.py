@@ -81,7 +81,7 @@ def test_golden_plans_go_there_and_back(path: Path) -> None:
 
 @given(st.floats(allow_nan=False, min_value=-(2.0**63), max_value=2.0**63), st.text(st.characters(codec="utf-8")))
 def test_numbers_and_texts_are_written_as_everywhere(number: float, text: str) -> None:
-    """Numbers and texts are written as Python's json writes them, with escapes for invisible characters."""
+    """As Python writes them, with escapes for what nobody sees."""
     document = changed(changed(SMALL, ("terms", 0, "today"), number), ("cluster", "name"), text)
     document = with_id(changed(document, ("topics", 0, "config"), {text: text, "b\u202e": "\x7f", "c": "1e-5"}))
     data = canonical_json(document).encode()
@@ -105,7 +105,7 @@ def test_another_layout_of_the_same_plan_is_read(layout: dict[str, Any]) -> None
 
 @given(st.data())
 def test_a_wrong_value_is_refused_where_the_schema_refuses_it(data: st.DataObject) -> None:
-    """A wrong value is refused with one sentence if the schema refuses it; a right one is written unchanged."""
+    """In one sentence; what fits is read and written again as it was."""
     path = data.draw(st.sampled_from(list(paths(SMALL))))
     document = with_id(changed(SMALL, path, data.draw(values | st.just(...))))
     raw = canonical_json(document).encode()
@@ -126,13 +126,13 @@ def _only_repeats(document: Any) -> bool:
 
 @given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_any_bytes_are_refused_in_a_sentence(data: bytes) -> None:
-    """Random bytes are refused with the planner's own error."""
+    """Nothing but the planner's own error."""
     refusal(data)
 
 
 @given(st.integers(min_value=0), st.binary(max_size=6), st.integers(min_value=0, max_value=9))
 def test_broken_bytes_of_a_plan_are_refused_or_the_same_plan(at: int, put: bytes, gone: int) -> None:
-    """A plan with lost or added bytes is refused, or is the same plan."""
+    """Wherever a byte is lost or put."""
     data = canonical_json(SMALL).encode()
     at %= len(data)
     found = read_or_refused(data[:at] + put + data[at + gone :])

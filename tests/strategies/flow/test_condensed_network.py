@@ -39,7 +39,7 @@ def crossing(partitions: int) -> Problem:
 @examples(200)
 @given(problems() | cordoned(specs()))
 def test_it_costs_what_the_full_network_costs(problem: Problem) -> None:
-    """If the condensed network has an answer, it costs what the full one's does; if windows can't hold, it has none."""
+    """Where there is an answer its cost is the full optimum's, and where windows can't hold there is none."""
     quick, full = both(problem)
 
     assert full is not None or quick is None
@@ -51,7 +51,7 @@ def test_it_costs_what_the_full_network_costs(problem: Problem) -> None:
 @examples(100)
 @given(problems() | cordoned(specs()))
 def test_its_flow_is_one_of_the_full_network(problem: Problem) -> None:
-    """Every arc and window of the full network carries an amount within its bounds; no node gains or loses units."""
+    """Every arc and window carries what it may, and every node passes on what it gets."""
     layout, wanted = lay_out(problem, 0), windows(problem, problem.balance)
     network, bounds = Network.of(layout, np.zeros(len(layout.rows), dtype=bool)), windowed(layout, wanted)
     solved = condensed_network.solve(layout, network, bounds)

@@ -52,7 +52,7 @@ def judged(
 def test_elastic_windows(
     network: tuple[list[list[int]], list[tuple[int, int]]], price: int, excess_first: bool
 ) -> None:
-    """Least excess first or least cost first, also with windows below 0 or above all units."""
+    """Least excess, then least cost, or the other way round; also for windows below 0 or above all there is."""
     costs, bounds = network
     plain, supplies = bipartite(costs)
     solve = min_cost_flow.solve_excess_first if excess_first else min_cost_flow.solve_cost_first
@@ -89,7 +89,7 @@ def test_costs_beyond_the_solvers_limit_are_said() -> None:
 @examples(100)
 @given(networks())
 def test_hard_windows_hold_or_there_is_no_flow(network: tuple[list[list[int]], list[tuple[int, int]]]) -> None:
-    """There is no flow exactly if no choice keeps every window; otherwise the flow is the cheapest that keeps them."""
+    """None exactly where no choice keeps every window; else the cheapest that does."""
     costs, bounds = network
     plain, supplies = bipartite(costs)
     reachable = [(min(max(low, 0), len(costs)), min(max(high, 0), len(costs))) for low, high in bounds]
@@ -145,7 +145,7 @@ def steps(
 @examples(150)
 @given(networks(), st.sampled_from([1, 100]))
 def test_potentials_prove_the_flow(network: tuple[list[list[int]], list[tuple[int, int]]], price: int) -> None:
-    """At the nodes' prices, sending one unit more or one unit less over any arc saves nothing."""
+    """At the nodes' prices no unit can be sent another way for less: neither more over an arc, nor less."""
     costs, bounds = network
     plain, supplies = bipartite(costs)
     windowed = windows_of(len(costs), bounds, price)
@@ -210,7 +210,7 @@ costs = st.lists(st.integers(0, 2), min_size=9, max_size=9)
 @examples(150)
 @given(costs, costs, costs)
 def test_objectives_in_their_order(first: list[int], second: list[int], third: list[int]) -> None:
-    """Equal costs are decided by the second, then by the third costs; the face's range has all cheapest flows."""
+    """Of all cheapest flows the cheapest by the second costs, then by the third; its range holds all cheapest ones."""
     arcs = min_cost_flow.arcs(TAILS, HEADS, np.array([1] * 6 + [2] * 3), np.array(first))
     solved = min_cost_flow.solve(arcs, (), SUPPLIES)
     assert solved is not None

@@ -22,7 +22,7 @@ def nothing_decided() -> np.ndarray:
 @examples(80)
 @given(problems())
 def test_decided_rows_stay_as_they_are(problem: Problem) -> None:
-    """If all replicas are decided, they stay as they are: nothing is dealt, and no row has too few brokers."""
+    """Replicas that are all decided are handed on, with nothing dealt and nobody left with too few."""
     layout = lay_out(problem, 0)
     assume(len(layout.rows) > 0)
     pairs = [(row, broker) for row, factor in enumerate(layout.factors.tolist()) for broker in range(factor)]

@@ -61,7 +61,7 @@ def same_as_in_full(problem: Problem, prices: LongArray) -> bool:
 @examples(200)
 @given(problems() | cordoned(specs()), st.integers(0, 1000), st.sampled_from([GRAIN // 2, GRAIN, 2 * GRAIN]))
 def test_it_costs_what_the_full_network_costs(problem: Problem, seed: int, price: int) -> None:
-    """With prices on the new brokers, and with prices on any of them."""
+    """With prices on the new brokers, and with some on any of them."""
     if not lay_out(problem, 0).rows.size:
         return
     rng = np.random.default_rng(seed)

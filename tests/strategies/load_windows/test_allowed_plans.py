@@ -36,7 +36,7 @@ def outside(problem: Problem, assignment: IntArray) -> Allowed:
 @examples(40)
 @given(problems(), st.integers(0, 3))
 def test_a_plan_is_as_far_outside_as_the_judge_says(problem: Problem, seed: int) -> None:
-    """The count of replicas outside windows is the judge's, who adds them up broker by broker, for any balance."""
+    """The judge adds up replicas broker by broker, whatever the plan was made for."""
     assignment = solve(problem, ANY, seed).assignment
     assert Judge(problem).outside(assignment).replicas >= outside(problem, assignment).certain
     assert outside(problem, assignment).replicas == Judge(problem).outside(assignment).replicas

@@ -19,7 +19,7 @@ from planner.strategies.optimum import solve
 @examples(40)
 @given(problems(rebalance=("all", "leaders", "none")), balances(), st.integers(0, 3))
 def test_no_plan_that_is_no_further_outside_is_below_the_bound(problem: Problem, other: Balance, seed: int) -> None:
-    """The bound holds for the plan itself, and for a plan for another balance if that is no further outside."""
+    """Neither the plan that it was made for, nor one made for another balance."""
     asked = replace(problem, size_bytes=problem.size_bytes + 7)
     judge = Judge(asked)
     mine = solve(asked, asked.balance, seed, certify=True)
@@ -40,7 +40,7 @@ def test_no_plan_that_is_no_further_outside_is_below_the_bound(problem: Problem,
 @examples(40)
 @given(problems(), st.integers(0, 3))
 def test_a_certificate_is_for_windows_that_hold_or_tells_how_far_outside(problem: Problem, seed: int) -> None:
-    """If all windows hold, the certificate is for plans within them; else it bounds how far outside plans must be."""
+    """Where all windows hold, it is for plans within them; else it proves no more outside than the plan is."""
     mine = solve(problem, problem.balance, seed, certify=True)
     if mine.certificate is None:
         return

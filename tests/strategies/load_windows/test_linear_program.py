@@ -166,7 +166,7 @@ def proven(problem: Problem, prices: FloatArray) -> int:
 def test_prices_prove_more_than_none_and_no_more_than_is_true(
     problem: Problem, share: int, data: st.DataObject
 ) -> None:
-    """Prices don't lower the bound (beyond rounding), and the bound is never above what the best plan moves."""
+    """The bound at the prices isn't below the one without them, nor above what the best plan moves."""
     sizes = np.array(data.draw(st.lists(st.integers(10**6, 10**7), min_size=problem.rows, max_size=problem.rows)))
     balance = replace(problem.balance, disk=Tolerance("percent", share), topic_leaders=NO_TOLERANCE)
     asked = replace(problem, size_bytes=sizes, balance=balance)

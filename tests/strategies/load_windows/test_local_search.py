@@ -66,7 +66,7 @@ def promises(placement: SearchPlacement, replicas: np.ndarray) -> None:
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_counts_and_racks_are_kept(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
-    """Repairing takes no count out of its window, and gives no rack more or fewer of a row's replicas than allowed."""
+    """Whatever is exchanged, no count leaves its window, no rack holds more or less of a row than it may."""
     placement, _ = pair
     replicas = placement.on.sum(axis=1)
     for make in (lambda: repair(placement, np.zeros(placement.load.shape)), lambda: polish(placement)):
@@ -77,7 +77,7 @@ def test_counts_and_racks_are_kept(pair: tuple[SearchPlacement, SearchPlacement]
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_polishing_never_costs_and_never_breaks(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
-    """A polished placement costs no more, and all brokers together are no further outside their windows."""
+    """Polished placements cost no more, and all brokers together are no further outside their windows."""
     placement, _ = pair
     repair(placement, np.zeros(placement.load.shape))
     cost, outside = placement.cost, placement.outside().sum()
@@ -89,7 +89,7 @@ def test_polishing_never_costs_and_never_breaks(pair: tuple[SearchPlacement, Sea
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_several_exchanges_at_once_keep_the_same_promises(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
-    """With several exchanges at once: counts stay in windows, no more is outside, a second run changes nothing."""
+    """As large placements are polished: no count leaves its window, no load goes further out, and nothing is left."""
     placement, _ = pair
     repair(placement, np.zeros(placement.load.shape))
     replicas, cost, outside = placement.on.sum(axis=1), placement.cost, placement.outside().sum()
@@ -139,7 +139,7 @@ def far_from_home(pairs: int) -> SearchPlacement:
 @examples(80)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_for_nothing_costs_nothing(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
-    """If bytes come first, repairing for evenness takes no replica away from its home broker."""
+    """Where bytes come first, evenness is mended only by replicas that cost no more where they go."""
     placement, before = pair
     repair(placement, np.zeros(placement.load.shape), for_nothing=True)
     levels = placement.search.levels
@@ -150,7 +150,7 @@ def test_for_nothing_costs_nothing(pair: tuple[SearchPlacement, SearchPlacement]
 @examples(40)
 @given(placements(brokers=6, topics=3, partitions=6))
 def test_deterministic(pair: tuple[SearchPlacement, SearchPlacement]) -> None:
-    """Equal placements are repaired and polished to equal results."""
+    """Equal placements are repaired and polished alike."""
     for placement in pair:
         repair(placement, np.zeros(placement.load.shape))
         polish(placement)

@@ -57,7 +57,7 @@ def with_any_prices(problem: Problem, seed: int) -> Certificate:
     st.integers(1, 2**10),
 )
 def test_prices_in_units_are_exact_however_large(prices: list[int], parts: int, unit: int, scale: int) -> None:
-    """Prices are rounded to the nearest whole unit, exactly, also if 64 bits are too few."""
+    """To the nearest whole unit; Python's own integers where 64 bits are too few."""
     found = in_units(np.array(prices, dtype=np.int64), parts * unit, unit, scale)
     assert [(each * parts + scale // 2) // scale * unit for each in prices] == found.tolist()
 
@@ -71,7 +71,7 @@ def least_within(problem: Problem, in_bytes: bool) -> int | None:
 @examples(300)
 @given(loaded_problems(**SMALL).filter(countable), st.integers(0, 2**32))
 def test_any_prices_stay_below_every_plan(problem: Problem, seed: int) -> None:
-    """At any prices of counts, bytes or traffic, no plan within the windows moves less than the bound."""
+    """Whatever the prices are, of counts, bytes or traffic, no plan within the windows moves less than the bound."""
     assume(len(lay_out(problem, 0).rows))
     certificate = with_any_prices(problem, seed)
     least = least_within(problem, certificate.facts.measure == "bytes")
@@ -82,7 +82,7 @@ def test_any_prices_stay_below_every_plan(problem: Problem, seed: int) -> None:
 @examples(60)
 @given(loaded_problems(**SMALL), st.integers(0, 2**32))
 def test_the_same_from_its_document(problem: Problem, seed: int) -> None:
-    """A certificate has the same bound after it is written as plain data and read again."""
+    """Written as plain data and read again a certificate has the same bound, whatever it is about."""
     certificate = with_any_prices(problem, seed)
     again = bound_json.from_document(bound_json.to_document(certificate))
     assert lagrangian_bound.least(certificate) == lagrangian_bound.least(again)
@@ -92,7 +92,7 @@ def test_the_same_from_its_document(problem: Problem, seed: int) -> None:
 @examples(250)
 @given(loaded_problems(**SMALL).filter(countable))
 def test_windows_of_bytes_on_tiny_clusters(problem: Problem) -> None:
-    """If some plan keeps all windows, the solution keeps them too and none moves less; the bound is below both."""
+    """Where some plan keeps all windows, so does the one found, and none moves less; the bound is below both."""
     solution = solve(problem, problem.balance, certify=True)
     plan, wanted = as_plan(solution.assignment), windows(problem, problem.balance)
     assert () == independent_check.check(problem, solution.assignment)
@@ -111,7 +111,7 @@ def test_windows_of_bytes_on_tiny_clusters(problem: Problem) -> None:
 @examples(100)
 @given(problems(brokers=5, topics=2, partitions=4))
 def test_without_windows_of_bytes_the_proof_is_exact(problem: Problem) -> None:
-    """Without windows of bytes, the bound at the flow's own prices is exactly what the plan moves."""
+    """The prices of the flow alone come to what the plan moves."""
     solution = solve(problem, problem.balance, certify=True)
     if solution.certificate is not None and (problem.replacements < 0).all():
         in_bytes = solution.certificate.facts.measure == "bytes"
@@ -123,7 +123,7 @@ def test_without_windows_of_bytes_the_proof_is_exact(problem: Problem) -> None:
 @examples(10)
 @given(uneven_problems())
 def test_no_strategy_is_below_the_bound(problem: Problem) -> None:
-    """No strategy's valid plan within the optimum's windows moves less than the bound, on uneven clusters too."""
+    """On uneven clusters too no valid plan within the windows that the optimum's proof is about moves less than it."""
     solution = solve(problem, problem.balance, certify=True)
     wanted = windows(problem, problem.balance)
     assume(solution.certificate is not None)
@@ -139,7 +139,7 @@ def test_no_strategy_is_below_the_bound(problem: Problem) -> None:
 @examples(20)
 @given(problems(brokers=5, topics=2, partitions=4).filter(countable))
 def test_wider_windows_have_lower_bounds(problem: Problem) -> None:
-    """Wider windows of counts have lower bounds, down to what the other changes force."""
+    """The looser the windows of counts, the lower the bound, down to what the other changes force."""
     steps = [replace(problem.balance, replicas=Tolerance.parse(text)) for text in ("0", "2", "4", "none")]
     assume(next(plans_within(problem, windows(problem, steps[0])), None) is not None)
     found = [each for each in (solve(problem, step, certify=True).certificate for step in steps) if each is not None]

@@ -119,7 +119,7 @@ def test_no_more_rounds_than_their_columns_are_worth(monkeypatch: pytest.MonkeyP
 @examples(40)
 @given(problems(brokers=6, topics=3, partitions=5), st.sampled_from([0, 10, 50]), st.integers(0, 1000))
 def test_counts_and_racks_are_kept(problem: Problem, share: int, seed: int) -> None:
-    """Every rounding is a valid plan, and all its counts are within their windows."""
+    """Every rounding is a plan that may be carried out, within all windows of counts that could hold split."""
     sizes = np.random.default_rng(seed).integers(1, 100, problem.rows)
     asked = with_disk(replace(problem, size_bytes=sizes), share)
     assume(len(lay_out(asked, 0).rows))
@@ -135,7 +135,7 @@ def test_counts_and_racks_are_kept(problem: Problem, share: int, seed: int) -> N
 @examples(15)
 @given(problems(brokers=6, topics=3, partitions=5), st.integers(0, 1000))
 def test_the_same_every_time(problem: Problem, seed: int) -> None:
-    """Equal problems have equal roundings in the same order."""
+    """Equal problems have equal roundings, one after the other."""
     sizes = np.random.default_rng(seed).integers(1, 100, problem.rows)
     asked = with_disk(replace(problem, size_bytes=sizes), 10)
     assume(len(lay_out(asked, 0).rows))

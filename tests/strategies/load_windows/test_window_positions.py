@@ -76,7 +76,7 @@ def spread_problems(draw: st.DrawFn, disk: str = "none") -> Problem:
 @examples(80)
 @given(spread_problems().filter(few), st.integers(0, 3))
 def test_no_plan_with_these_spreads_is_below_the_least(problem: Problem, seed: int) -> None:
-    """No plan with these spreads moves less than the bound, with and without a certificate."""
+    """Neither with a certificate nor without; what is found keeps the spreads where that can be."""
     least = least_by_brute_force(problem)
     for certify in (False, True):
         solution = solve(problem, problem.balance, seed, certify=certify)
@@ -94,7 +94,7 @@ def test_no_plan_with_these_spreads_is_below_the_least(problem: Problem, seed: i
 @examples(40)
 @given(st.sampled_from(("1000%", "60%", "20%")).flatmap(lambda disk: spread_problems(disk=disk)).filter(few))
 def test_nor_with_windows_of_bytes(problem: Problem) -> None:
-    """The same with windows of bytes, which are very wide or close to the share."""
+    """Disks that may hold anything, or little more than their share."""
     solution, least = solve(problem, problem.balance), least_by_brute_force(problem)
     assert solution.least_bytes <= moved(problem, as_plan(solution.assignment))[0]
     assert least is None or solution.least_bytes <= least
@@ -103,7 +103,7 @@ def test_nor_with_windows_of_bytes(problem: Problem) -> None:
 @examples(40)
 @given(spread_problems().filter(few))
 def test_the_start_of_all_brokers_window_is_proven(problem: Problem) -> None:
-    """Without windows of topics, the fewest bytes over all starts of the brokers' window are found and proven."""
+    """Where topics may lie anyhow, the fewest bytes of all starts are found and proven, by cases where need be."""
     assume(not problem.racks_matter)
     problem = replace(problem, balance=replace(problem.balance, topic_replicas=NO_TOLERANCE))
     solution = solve(problem, problem.balance, certify=True)
