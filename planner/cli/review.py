@@ -143,7 +143,8 @@ def check(
         proof = workflow.check_bound(plan)
         share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
         above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
-        (output.say if form == "json" else output.echo_line)(
+        show = output.say if form == "json" else output.echo_line
+        show(
             f"{plan}: no plan{bound_and_proof.covered(checked.made)} copies fewer than {proof.least:,} "
             f"{proof.measure}, verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
             f"this one copies {proof.moved:,}: {above}"

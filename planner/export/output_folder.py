@@ -297,7 +297,8 @@ def replace_file(path: Path, content: bytes) -> None:
             if goal.exists():
                 mode = goal.stat().st_mode & 0o7777
             else:
-                os.umask(mask := os.umask(0))
+                mask = os.umask(0)
+                os.umask(mask)
                 mode = 0o666 & ~mask
             Path(staged).chmod(mode)
             Path(staged).replace(goal)

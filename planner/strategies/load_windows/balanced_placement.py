@@ -273,7 +273,9 @@ def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES) -> _
 
 def _exactly(task: Task, placed: Placed, best: Best) -> _Found:
     """For few partitions: the cheapest placement of all, and as many cases as prove that."""
-    yield (made := None if best.within(WHOLE_GAP) else cheapest(task, MostOutside(0, 0 * task.loads.scales))), None
+    nothing = MostOutside(0, np.zeros_like(task.loads.scales))
+    made = None if best.within(WHOLE_GAP) else cheapest(task, nothing)
+    yield made, None
     best = best.but(made, None)
     if made is not None and best.bound is not None and not best.within(FAIR):
         anew = Bound(replace(best.bound.proof, parts=()), best.bound.least)
