@@ -1,6 +1,6 @@
 """Checks that the approved plan is the one that would run: its folder against plan.json, the clock and the cluster.
 
-This module reads the files and the clock. `folder_check` and `staleness` decide what counts as changed, expired or
+This module reads the files and the clock. `folder_check` and `plan_fit` decide what counts as changed, expired or
 stale.
 """
 
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from planner import __version__
-from planner.approval import staleness
+from planner.approval import plan_fit
 from planner.approval.cluster_now import Since, Sources, read_now, since
-from planner.approval.staleness import Difference, Fit, Standing
+from planner.approval.plan_fit import Difference, Fit, Standing
 from planner.export import folder_check, templated_files
 from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
 from planner.model import amounts, file_reading
@@ -95,7 +95,7 @@ def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted(
     if wanted.strict_state and not sources.any:
         raise SetupError("--strict-state needs the cluster's state; allowed: with --state or --bootstrap-servers")
     seen = read_now(sources, with_log_dirs=any(row.log_dirs for row in plan.partitions)) if sources.any else None
-    fit = None if seen is None else staleness.fit(plan, seen)
+    fit = None if seen is None else plan_fit.fit(plan, seen)
     after = None if seen is None else since(plan, seen)
     return Checked(plan, tuple(_refusals(path, plan, wanted, found, fit, after)), found, fit, after)
 
@@ -130,7 +130,7 @@ def _refusals(
 ) -> Iterator[Refusal]:
     if wanted.plan_id not in (None, plan.plan_id):
         yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {wanted.plan_id}")
-    if plan.validity is not None and (ended := staleness.expired(plan, wanted.now or datetime.now(UTC))):
+    if plan.validity is not None and (ended := plan_fit.expired(plan, wanted.now or datetime.now(UTC))):
         yield Refusal(
             f"{ended}: its state was captured at {plan.validity.captured_at}; capture the state again and plan again, "
             "or resume what was begun (planner resume)"

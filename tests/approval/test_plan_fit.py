@@ -9,7 +9,7 @@ import pytest
 from plan_documents import change, document, new_partitions, typed
 
 from planner.approval.cluster_now import Now, now_of
-from planner.approval.staleness import Fit, Standing, fit
+from planner.approval.plan_fit import Fit, Standing, fit
 from planner.inputs.state.state_files import read_part
 from planner.model.cluster import LogDir, LogDirs, Partition, Topic
 
