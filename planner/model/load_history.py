@@ -104,6 +104,12 @@ def outgrown(span: Span, times: Mapping[str, float]) -> tuple[str, ...]:
     )
 
 
+def hours_ahead(zone: str) -> float:
+    """How many hours a zone's clocks are ahead of UTC in January."""
+    ahead = _MONDAY.astimezone(ZoneInfo(zone)).utcoffset() or timedelta()
+    return ahead / timedelta(hours=1)
+
+
 def hour_name(hour: int, zone: str = "UTC") -> str:
     """An hour of the week for people, `Monday 09:00 UTC`; in another zone by that zone's offset to UTC in January."""
     at = (_MONDAY + timedelta(hours=hour)).astimezone(ZoneInfo(zone))

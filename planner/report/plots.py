@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner.model import formats
-from planner.model.load_history import DAYS, HOURS_OF_WEEK, hour_name
+from planner.model.load_history import DAYS, HOURS_OF_WEEK, hour_name, hours_ahead
 from planner.model.problem import FloatArray
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, RackRow
 from planner.plan.document.comparison_types import DO_NOTHING, THIS_PLAN
@@ -289,8 +289,10 @@ def hours(of: HoursSection) -> Drawing:
         ]
         plot_axes.beside_axis(axes, [(at, str(row.id)) for at, row in enumerate(rows)])
         plot_axes.heading(axes, "today" if side == "today" else "with the plan")
-    plot_axes.under_axis(panels[-1], [(24 * day + 12, name) for day, name in enumerate(DAYS)])
-    plot_axes.name_below(panels[-1], "hour of the week, UTC")
+    # Columns are hours of UTC, so a day of another zone begins in another column.
+    noons = [((24 * day + 12 - hours_ahead(of.time_zone)) % HOURS_OF_WEEK, name) for day, name in enumerate(DAYS)]
+    plot_axes.under_axis(panels[-1], noons)
+    plot_axes.name_below(panels[-1], f"hour of the week, {of.time_zone}")
     left = len(of.brokers) - len(rows)
     rest = f" {left} brokers with lower peaks aren't shown." if left else ""
     return Drawing(figure, "The week, hour by hour, of each broker", _HOURS_IN_WORDS + rest, marks)

@@ -12,6 +12,8 @@ from planner.model.load_history import (
     at_end,
     busiest_hours,
     doubts,
+    hour_name,
+    hours_ahead,
     outgrown,
     topic_growth,
 )
@@ -89,3 +91,16 @@ def test_no_more_than_a_few_hours_are_chosen() -> None:
     assert () == busiest_hours(loads)
     loads[0, range(20), range(20)] = np.arange(100, 120)
     assert (19, 18, 17, 16, 15, 14) == busiest_hours(loads)
+
+
+@pytest.mark.parametrize(
+    ("zone", "ahead", "name"),
+    [
+        ("UTC", 0, "Monday 09:00 UTC"),
+        ("Asia/Kolkata", 5.5, "Monday 14:30 Asia/Kolkata"),
+        ("America/Los_Angeles", -8, "Monday 01:00 America/Los_Angeles"),
+    ],
+)
+def test_hours_have_the_names_of_a_zone_by_its_offset_in_january(zone: str, ahead: float, name: str) -> None:
+    """An hour of UTC is named by the clocks of the zone, which may be ahead by half an hour or be behind."""
+    assert (ahead, name) == (hours_ahead(zone), hour_name(9, zone))

@@ -371,6 +371,7 @@ def test_the_week_is_drawn_and_its_worst_hours_are_told() -> None:
     assert 'fill="none"' not in drawn.svg[mark : drawn.svg.index(">", mark)]
     assert "broker 1, today: at most 3.99 kB/s, first on Monday 10:00 Europe/Berlin" in drawn.svg
     assert "broker 2, plan: at most 2.21 kB/s, first on Monday 10:00 Europe/Berlin" in drawn.svg
+    assert "hour of the week, Europe/Berlin" in drawn.svg
     table = cluster_tables.worst_hours(plan)
     assert ["today, in", "plan, in"] == [table.columns[0].value(row) for row in table.rows]
     assert ["x 3.99 kB/s", "x 1.99 kB/s, y 200 B/s"] == [table.columns[-1].value(row) for row in table.rows]
