@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 # A task with more candidates takes minutes; if its executor dies, the whole task is repeated.
 MOST_A_TASK = 20_000_000
-# Spark's workers are ready about four seconds after the command begins, and take as much time from this process. The
-# time for the rest of a sweep here is estimated once this process has spent this much time on it.
+# Spark's workers need about _READY_SECONDS to start, and slow this process down meanwhile. Once this process has worked
+# for _JUDGED_SECONDS, it estimates how long it needs for the rest: if that is less than workers need, it goes on alone.
 _READY_SECONDS, _JUDGED_SECONDS = 4.0, 0.5
 
 
