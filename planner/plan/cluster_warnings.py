@@ -213,7 +213,7 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
     leaves = {broker.id for broker in spec.cluster.brokers} - _staying(problem)
     for broker, sentence in down(part for topic in topics for part in topic.partitions):
         needs = "apply.yml starts only once it is live: start it, or remove or replace it in changes"
-        emptied = "the plan empties it, and rollback.yml starts only once it is live again"
+        emptied = "the plan empties it, and rollback.yml can put nothing back on it while it is down"
         yield f"{sentence}; {emptied if broker in leaves else needs}"
     if behind := _led_out_of_sync(spec, problem, changed):
         only_then = "wait until it is, or it isn't elected"

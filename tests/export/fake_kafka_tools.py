@@ -71,7 +71,7 @@ def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
         case "kafka-consumer-groups":
             return _describe_group(options["--group"], cluster["behind"])
         case "kafka-leader-election":
-            return _elect(_wanted(options["--path-to-json-file"]), cluster["partitions"])
+            return _elect(_wanted(options["--path-to-json-file"]), cluster)
         case _:
             return _reassign(options, cluster)
 
@@ -191,7 +191,10 @@ def _make(options: dict[str, str], cluster: dict[str, Any]) -> int:
     return 0
 
 
-def _elect(given: dict[str, list[int]], partitions: dict[str, Any]) -> int:
+def _elect(wanted: dict[str, list[int]], cluster: dict[str, Any]) -> int:
+    partitions = cluster["partitions"]
+    dead = [name for name in wanted if partitions[name]["replicas"][0] not in cluster["brokers"]]
+    given = [name for name in wanted if name not in dead]
     off = [name for name in given if partitions[name]["leader"] != partitions[name]["replicas"][0]]
     for name in off:
         partitions[name]["leader"] = partitions[name]["replicas"][0]
@@ -200,7 +203,12 @@ def _elect(given: dict[str, list[int]], partitions: dict[str, Any]) -> int:
         _say("Successfully completed leader election (PREFERRED) for partitions " + ", ".join(off))
     if valid:
         _say("Valid replica already elected for partitions " + ", ".join(valid))
-    return 0
+    for name in dead:
+        why = "PreferredLeaderNotAvailableException: The preferred leader was not available."
+        _say(
+            f"Error completing leader election (PREFERRED) for partition: {name}: org.apache.kafka.common.errors.{why}"
+        )
+    return 1 if dead else 0
 
 
 def _list_moving(partitions: dict[str, Any]) -> int:
@@ -270,6 +278,9 @@ def _cancel(given: dict[str, list[int]], partitions: dict[str, Any]) -> int:
 def _execute(given: dict[str, list[int]], cluster: dict[str, Any], throttle: str | None) -> int:
     if any(p.get("target") for p in cluster["partitions"].values()):
         _say("Cannot execute because there is an existing partition assignment.")
+        return 1
+    if unknown := sorted({broker for each in given.values() for broker in each} - set(cluster["brokers"])):
+        _say(f"Error: Unknown broker id {unknown[0]}")
         return 1
     cluster["throttle"] = throttle
     for name, replicas in given.items():

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_ansible import TARGET, Site, at, plan, said, staged
+from test_ansible import ORIGIN, STEP, TARGET, Site, at, plan, said, staged
 from test_ansible_new_partitions import emptying
 
 from planner.report import run_journal
@@ -236,3 +236,16 @@ def test_the_end_says_what_was_planned_and_measured(tmp_path: Path) -> None:
     assert [("01", 1, 2_000, 100), ("02", 1, 1_000, 100)] == [
         (each.batch, each.planned_seconds, each.copied_bytes, each.planned_bytes) for each in figures
     ]
+
+
+def test_a_rollback_stops_before_it_puts_replicas_back_on_a_dead_broker(site: Site) -> None:
+    """The batches after that one are undone, though a dead broker can't lead. The next rollback does the rest."""
+    assert 0 == site.play("apply").code
+    site.set_cluster(brokers=[1, 2, 3, 4])
+    run = site.play("rollback")
+    assert (2, STEP) == (run.code, site.replicas()), run.output
+    assert "Rolled back as far as possible. Batch 01 puts replicas back on broker 9, which isn't live" in run.text
+    assert "replaces it. rollback.yml goes back" not in run.text
+    site.set_cluster(brokers=[1, 2, 3, 4, 9])
+    run = site.play("rollback")
+    assert (0, ORIGIN) == (run.code, site.replicas()), run.output

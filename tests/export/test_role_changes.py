@@ -38,7 +38,7 @@ class Cluster:
             "name": "Batch 01 of 2",
             "command_config": "",
         } | given
-        self.tools = {"reassign": ["reassign"], "election": ["election"]}
+        self.tools = {"reassign": ["reassign"], "election": ["election"], "topics": ["topics"]}
         self.answers, self.calls = list(answers), list[list[str]]()
         (folder / "throttles-1.json").touch()
 
@@ -46,6 +46,10 @@ class Cluster:
         """The next answer."""
         self.calls.append(argv)
         return self.answers.pop(0)
+
+    def asked(self, tool: str, *options: str) -> str:
+        """The output of the next answer."""
+        return self.run([*self.tools[tool], *options])[1]
 
 
 def test_a_batch_starts_with_one_call(tmp_path: Path) -> None:
@@ -188,3 +192,15 @@ def test_leaders_that_cannot_be_elected_are_named(tmp_path: Path) -> None:
     because = "(The leader was not available)"
     assert (False, 1) == (failed["elected"], failed["elections"])
     assert f"2 of its leaders couldn't be elected: b.c-12 {because}, a-0 {because}" == failed["said_by_kafka"]
+
+
+def test_a_dead_preferred_leader_holds_no_rollback_up(tmp_path: Path) -> None:
+    """A leader that isn't elected because its broker is down is reported. Any other failure still fails."""
+    why = "org.apache.kafka.common.errors.PreferredLeaderNotAvailableException: The preferred leader was not available."
+    failed = 1, f"Error completing leader election (PREFERRED) for partition: a-0: {why}\n", ""
+    for first, elected in ((9, True), (1, False)):
+        shown = 0, f"\tTopic: a\tPartition: 0\tLeader: 2\tReplicas: {first},2\tIsr: 2\tElr: \n", ""
+        found = changes.elect(Cluster(tmp_path, failed, shown, down_brokers=[9]))
+        assert (elected, 0) == (found["elected"], found["elections"])
+        assert ([] == found["said"]) != elected
+    assert not changes.elect(Cluster(tmp_path, failed))["elected"]

@@ -119,14 +119,39 @@ def test_destination_that_stays_away(operator: Operator) -> None:
     assert moving == operator.moving()
     operator.await_true(lambda: "rate=1 " in operator.throttles(), "the throttle that is left")
 
-    without = ("-e", json.dumps({"kafka_reassign_expected_brokers": [1, 2, 3]}))
-    run = plan.impatient_playbooks.play("rollback", *without)
+    run = plan.impatient_playbooks.play("rollback")
     assert 0 == run.code, run.output
     operator.await_equal(led, operator.leaders)
     assert_unharmed(operator, before)
 
 
 WATCHED = ("-e", "kafka_reassign_guard_seconds=1")
+
+
+def test_a_broker_that_stays_dies_and_the_plan_is_rolled_back(operator: Operator) -> None:
+    """Rollback cancels what moves, and stops before it puts replicas back on the dead broker. Later it completes."""
+    plan = expansion(operator, 5 * MEGABYTE, moves_per_broker=1)
+    before, led = operator.replicas(), operator.leaders()
+    hold = ("-e", "kafka_reassign_hold_seconds=4")
+    with plan.impatient_playbooks.playing("apply", *SLOWLY, *WATCHED, *hold) as running:
+        await_second_batch(operator)
+        operator.lose(2)
+        run = running.wait()
+    assert 2 == run.code, run.output
+    assert operator.moving()
+
+    run = plan.impatient_playbooks.play("rollback")
+    assert 2 == run.code, run.output
+    said = "Rolled back as far as possible. Batch 02 puts replicas back on broker 2, which isn't live"
+    assert said in run.text, run.output
+    assert [] == operator.moving()
+    operator.await_equal("", operator.throttles)
+
+    operator.start(2)
+    operator.await_true(operator.in_sync, "broker 2 to be back")
+    assert 0 == (run := plan.playbooks.play("rollback")).code, run.output
+    operator.await_equal(led, operator.leaders)
+    assert_unharmed(operator, before)
 
 
 def test_destination_that_is_back_within_the_hold(operator: Operator) -> None:

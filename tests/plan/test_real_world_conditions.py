@@ -199,7 +199,7 @@ def test_dead_brokers_that_leave(tmp_path: Path) -> None:
     assert (0, 2) == (found.held()[4], found.term("replicas_moved")[1])
     assert found.warns(
         "broker 4 is in no ISR of its 2 replicas: it seems to be down; the plan empties it, "
-        "and rollback.yml starts only once it is live again"
+        "and rollback.yml can put nothing back on it while it is down"
     )
 
 

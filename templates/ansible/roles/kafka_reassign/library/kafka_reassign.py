@@ -116,7 +116,7 @@ options:
     type: bool
     default: false
   leaving_brokers:
-    description: Brokers that the plan empties. A replica there may be out of sync.
+    description: Brokers that leave. A replica there may be out of sync.
     type: list
     elements: int
     default: []
@@ -202,11 +202,9 @@ problem:
   description: A sentence on what speaks against beginning, or an empty one.
   returned: for check
   type: str
-live:
-  description: Ids of the live brokers.
-  returned: for check
-  type: list
-  elements: int
+live: {description: Ids of the live brokers., returned: for check, type: list, elements: int}
+dead: {description: Brokers that a rollback goes on without., returned: for check, type: list, elements: int}
+needed: {description: Dead brokers in lists that the batch wants., returned: before a batch, type: list, elements: int}
 known:
   description: Partitions that are out of sync or without a leader.
   returned: for check

@@ -174,6 +174,11 @@ def kept_on_dead(described, running, states, live, waiting):
     )
 
 
+def dead_targets(target, pending, live):
+    """Brokers that aren't live in the target lists of `pending` partitions. Kafka's tool refuses such lists."""
+    return sorted({broker for name in pending for broker in target[name]} - live)
+
+
 def behind(described, adding, leaving, waiting):
     """A sentence on replicas out of sync, except those being copied and those on brokers that leave."""
     rows = [

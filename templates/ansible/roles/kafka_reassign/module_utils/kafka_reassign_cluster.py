@@ -94,7 +94,10 @@ class Cluster:
         given = self.given
         racks = output.broker_racks(self.required("brokers"))
         found = {"live": sorted(racks), "done": [], "moving": [], "offline": [], "known": [], "unmade": []}
-        problem = checks.absent(given["expected_brokers"], racks, given["racks"]) or self.unusable_dirs()
+        # A rollback goes on without brokers that aren't live, up to the first batch that puts replicas back on them.
+        found["dead"] = sorted({*given["expected_brokers"]} - {*racks}) if given["direction"] == "rollback" else []
+        needed = set(given["expected_brokers"]) - set(found["dead"])
+        problem = checks.absent(needed, racks, given["racks"]) or self.unusable_dirs(racks)
         if problem:
             return {**found, "problem": problem}
         # A move that completes between the two calls counts as running, also if a broker that lags still shows it.
@@ -125,14 +128,16 @@ class Cluster:
         if applied:
             said = said or checks.made_otherwise(made_otherwise) or checks.without_leader(described, states, waiting)
         if not self.given["allow_under_replicated"]:
-            said = said or checks.behind(described, adding, self.given["leaving_brokers"], waiting)
+            holding = {broker for _, replicas, _ in described.values() for broker in replicas}
+            away = self.given["leaving_brokers"] + ([] if applied else sorted(holding - set(live)))
+            said = said or checks.behind(described, adding, away, waiting)
         if applied:
             said = said or checks.kept_on_dead(described, running, states, live, waiting)
         return said
 
-    def unusable_dirs(self):
-        """A sentence on log dirs that are missing. Kafka would notice this only after it has started to move."""
-        planned = self.given["planned_log_dirs"]
+    def unusable_dirs(self, live):
+        """A sentence on log dirs that live brokers lack. Kafka would notice this only after it has started to move."""
+        planned = {broker: paths for broker, paths in self.given["planned_log_dirs"].items() if int(broker) in live}
         if not planned:
             return ""
         text = self.required("log_dirs", "--describe", "--broker-list", ",".join(planned))
@@ -164,7 +169,8 @@ class Cluster:
             return {"reasons": reasons}
         misplaced = output.misplaced(self.of_log_dirs())
         stands = checks.standing(target, origin, described, active, misplaced, self.states())
-        return {"reasons": reasons, "offline": checks.offline(described), "described": text, **stands}
+        needed = checks.dead_targets(target, stands["pending"], output.live_brokers(live))
+        return {"reasons": reasons, "offline": checks.offline(described), "described": text, "needed": needed, **stands}
 
     def limits(self, live):
         """Reasons to stop: brokers with full disks, and consumer groups that lag behind."""

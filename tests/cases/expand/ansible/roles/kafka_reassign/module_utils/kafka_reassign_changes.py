@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+from ansible.module_utils import kafka_reassign_output as output
 from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, shortened
 from ansible.module_utils.kafka_reassign_throttles import Throttles
 
@@ -70,11 +71,15 @@ def elect(cluster):
     # This line names the partitions. Those already led by their preferred leader are on another line.
     named = "".join(line.partition(" for partitions ")[2] for line in out.splitlines() if line.startswith(_ELECTED))
     count = len([name for name in named.split(",") if name.strip()])
+    waiting = _led_by_dead(cluster, err + out) if code and given["down_brokers"] else []
+    if waiting:
+        code = 0
     return {
         "elected": code == 0,
         "elections": count,
         "changed": _ELECTED in out,
-        "said": [f"{given['name']}: {count} leader{' was' if count == 1 else 's were'} elected."] if count else [],
+        "said": [f"{given['name']}: {count} leader{' was' if count == 1 else 's were'} elected."] * bool(count)
+        + [f"{given['name']}: without its preferred leader, which isn't live: {', '.join(waiting)}."] * bool(waiting),
         **_said("" if code == 0 else _not_elected(err + out) or shortened(err + out)),
     }
 
@@ -83,6 +88,14 @@ def _not_elected(text):
     """The partitions whose leader couldn't be elected, and why, from the tool's output; empty if it names none."""
     rows = list(dict.fromkeys(f"{name} ({why})" for name, why in _NOT_ELECTED.findall(text)))
     return f"{len(rows)} of its leaders couldn't be elected: {', '.join(rows[:_NAMED])}" if rows else ""
+
+
+def _led_by_dead(cluster, text):
+    """The partitions that the election tool names in `text` if a down broker is first in each list; else []."""
+    names = sorted({name for name, _ in _NOT_ELECTED.findall(text)})
+    described = output.partitions(cluster.asked("topics", "--describe") or "")
+    down = set(cluster.given["down_brokers"])
+    return names if all(name in described and described[name][1][0] in down for name in names) else []
 
 
 def run_newer(cluster, argv, newer, older):
