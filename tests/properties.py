@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 QUICK, FULL = "quick", "full"
 FULL_EXAMPLES = 100  # for a property that doesn't state a number
-QUICK_EXAMPLES = 10
+QUICK_EXAMPLES = 6
 FEWEST = 3
 
 for _name, _examples in ((QUICK, QUICK_EXAMPLES), (FULL, FULL_EXAMPLES)):

@@ -24,7 +24,21 @@ from planner.report.terminal import Detail
 CASES = TESTS / "cases"
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
 # A quick run skips these. It plans the seeds' own clusters, and the cheapest example of each kind of change.
-SLOW = {"add-rack", "busiest-hours", "expand", "log-dirs", "no-racks", "remove-brokers", "tp_re_02", "what-if"}
+SLOW = {
+    "add-rack",
+    "apart",
+    "broker-sets",
+    "busiest-hours",
+    "caps",
+    "expand",
+    "log-dirs",
+    "no-racks",
+    "remove-brokers",
+    "third-rack",
+    "tp_re_02",
+    "what-if",
+    "who-leads",
+}
 
 # The role's own files and the page's frame are the same for every plan, so only one example keeps a copy.
 ROLE_SHOWN_BY = "expand"
@@ -46,6 +60,7 @@ def planned(request, tmp_path_factory):
     return name, plan, out
 
 
+@pytest.mark.slow
 def test_an_adopted_example_writes_exactly_its_golden_folder(tmp_path, request):
     """Adopting the output of Kafka's --generate for expand.yaml's cluster writes exactly the golden folder."""
     given, spec = ROOT / "examples" / "adopt" / "generate.txt", ROOT / "examples" / "adopt" / "expand.yaml"

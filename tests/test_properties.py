@@ -21,7 +21,7 @@ def _profile_of_this_run() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("named", "marks", "drawn"),
-    [("", "not slow", (10, 30, 3, 2)), ("", "", (100, 300, 12, 2)), ("full", "not slow", (100, 300, 12, 2))],
+    [("", "not slow", (6, 18, 3, 2)), ("", "", (100, 300, 12, 2)), ("full", "not slow", (100, 300, 12, 2))],
     ids=["quick", "all tests", "named"],
 )
 def test_a_property_draws_what_its_profile_gives(

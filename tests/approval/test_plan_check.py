@@ -215,6 +215,7 @@ def test_it_fits_the_cluster_where_it_was_found_and_on_its_way(planner: Run, sit
     assert "as the plan wants them" in after.out
 
 
+@pytest.mark.slow
 def test_captures_that_disagree_are_told(planner: Run, site: Path) -> None:
     """Captures that contradict each other give a note; --strict-state refuses them, a resumed plan has a warning."""
     then = (site / "then.txt").resolve()

@@ -146,6 +146,7 @@ cluster:
 """
 
 
+@pytest.mark.slow
 def test_what_is_not_on_the_broker_stays_as_it_is(tmp_path):
     """Partitions on other brokers stay, although they break the rack rule or aren't led by their preferred leader."""
     (tmp_path / "small.yaml").write_text(STRAYED)
@@ -157,6 +158,7 @@ def test_what_is_not_on_the_broker_stays_as_it_is(tmp_path):
     assert (1,) == plan.spec.topics.on_brokers
 
 
+@pytest.mark.slow
 def test_what_somebody_has_worked_on_is_not_replaced(tmp_path):
     """A written spec that was edited isn't replaced; an unedited one is, also for another amount."""
     (tmp_path / "small.yaml").write_text(STRAYED)

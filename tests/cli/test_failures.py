@@ -72,6 +72,7 @@ def test_a_plan_finds_its_spec(spec):
     assert shown == run(spec.with_suffix(".plan")) == run(spec.with_suffix(".plan") / "plan.json")
 
 
+@pytest.mark.slow
 def test_a_plan_finds_its_spec_from_within_its_folder(spec, monkeypatch):
     """The spec is found from within the plan's folder, where playbooks run, and through a link to the folder."""
     shown = run(spec)

@@ -91,6 +91,7 @@ def test_nothing_is_told_that_is_not_asked_for(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_the_document_fits_the_schema_and_its_id(plan):
     """The plan with all three sections fits the schema, and its id is the hash of its content."""
     schema = json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8"))
@@ -192,6 +193,7 @@ def test_new_partitions_have_their_place(tmp_path):
     assert "new partitions of the plan aren't counted" in made["failures"]["notes"]
 
 
+@pytest.mark.slow
 def test_an_assignor_of_ones_own_is_found_beside_the_spec(tmp_path):
     """A user's assignor is found beside the spec, as `planner consumers` finds it."""
     (tmp_path / "own_assignor.py").write_text(

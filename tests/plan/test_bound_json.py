@@ -113,6 +113,7 @@ def test_what_is_outside_has_the_price_of_one(what: str) -> None:
         bound_json.from_document(made)
 
 
+@pytest.mark.slow
 def test_no_price_is_negative() -> None:
     """A negative price on excess is refused, because it would prove nothing."""
     made = document()
@@ -219,6 +220,7 @@ def relaxed_plan() -> Planned:
     return build.planned([Swept(BASE, spec, problem, evaluate.run(problem, candidates(problem, spec.sweep)))])
 
 
+@pytest.mark.slow
 def test_the_excess_is_worked_out_again() -> None:
     """The plan states how much may be outside windows, with proof, and the check accepts the plan."""
     made = relaxed_plan()

@@ -44,6 +44,7 @@ def made(asked: Spec) -> tuple[tuple[Swept, ...], Chosen, Proposal]:
     return done, chosen, prove(done[chosen.at].problem, of_row(chosen.row))
 
 
+@pytest.mark.slow
 def test_compared_with_nothing_and_kafka() -> None:
     """Doing nothing costs nothing; the best of Kafka's placements copies no more than the median."""
     done, chosen, _ = made(spec())
@@ -105,6 +106,7 @@ def test_points_say_their_bound_and_their_time() -> None:
     assert 2 == timed.seconds_at_throttle
 
 
+@pytest.mark.slow
 def test_without_a_proof_there_is_no_gap() -> None:
     """If neither the proposal nor the row has a proven bound, the point has no bound and no gap."""
     done, chosen, proposal = made(spec())

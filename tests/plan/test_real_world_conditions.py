@@ -50,6 +50,7 @@ def test_unlike_replication_factors_made_alike(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_replacement_that_cannot_take_over_everything(tmp_path: Path) -> None:
     """A replacement can't take over a partition that it has, or that its rack has: the report says so, and no more."""
     racks = {1: "a", 2: "b", 3: "a", 4: "b"}
@@ -133,6 +134,7 @@ def test_brokers_in_the_list_but_not_live(tmp_path: Path) -> None:
     assert 9 not in found.held()
 
 
+@pytest.mark.slow
 def test_dead_brokers(tmp_path: Path) -> None:
     """A broker in no ISR is named by its id, and under-replicated partitions are counted."""
     rows = [[1, 2, 3], [4, 5, 6], [4, 2, 3]]
@@ -147,6 +149,7 @@ def test_dead_brokers(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_replicas_out_of_sync_on_brokers_that_leave(tmp_path: Path) -> None:
     """apply.yml waits until replicas of brokers that stay are in sync, but not for replicas of brokers that leave."""
     topics = {"a": Described([[1, 2], [3, 2]], isrs={0: [2], 1: [2]})}

@@ -111,6 +111,7 @@ def test_capacity_that_nobody_states_is_not_judged() -> None:
     assert (None, None) == (of.today.above_capacity, of.plan.above_capacity)
 
 
+@pytest.mark.slow
 def test_today_and_the_plan_are_held_over_the_coming_months() -> None:
     """x doubles each month, y stays the same. Today's peak hour is above the capacity of 9000 in two months;
     with the plan, which has half of x on each broker, in three.
@@ -242,6 +243,7 @@ def test_hours_above_capacity_are_a_gate() -> None:
             plan_of(each)
 
 
+@pytest.mark.slow
 def test_the_worst_hour_and_the_p99_of_all_hours_are_gates() -> None:
     """Above the limit the plan is refused, with a rate that works; at that rate it passes."""
     peak, rest = round(1000 * 105 / (100 + 900 / 168)), round(100 * 105 / (100 + 900 / 168))

@@ -151,6 +151,7 @@ def test_tasks_solve_what_the_driver_had_no_time_for(monkeypatch: pytest.MonkeyP
     assert [evaluate.run(PROBLEM, EVERY)] * 3 == list(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ready_after", [0, 7, 35])
 def test_the_driver_evaluates_candidates_until_the_workers_are_ready(
     ready_after: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -194,6 +195,7 @@ def test_a_session_that_came_too_late_is_released(monkeypatch: pytest.MonkeyPatc
     assert ["opens", "closed"] == log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fleet", "seconds", "spare"), [(1, 60, True), (3, 60, True), (1, 0, True), (1, 60, False)])
 def test_a_session_that_would_come_too_late_is_ended_early(
     fleet: int, seconds: float, spare: bool, monkeypatch: pytest.MonkeyPatch

@@ -169,6 +169,7 @@ def test_bound_is_close_where_only_small_partitions_move() -> None:
     assert (moved - solution.least_bytes) * 100_000 <= moved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rebalance", ["all", "none"])
 def test_one_giant_among_many_empty_partitions(rebalance: Rebalance) -> None:
     """With sizes that are far apart, and windows that can't all hold, there is still a valid plan."""

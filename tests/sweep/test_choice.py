@@ -241,6 +241,7 @@ def test_the_rule_in_words() -> None:
     assert {"bytes_moved", "replicas_moved", "leaders_changed"} == set(TERMS)
 
 
+@pytest.mark.slow
 def test_doing_nothing_is_no_plan_where_caps_cant_be_kept() -> None:
     """If brokers may hold single replicas but not lead them, there is an error; a cap on replicas can be kept."""
     racks, rows = no_racks(1, 2, 3), {"t": [(1,)] * 12}

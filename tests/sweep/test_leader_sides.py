@@ -31,6 +31,7 @@ from planner.sweep.apart_sides import sides_of
 DRAWN = [15, pytest.param(150, marks=pytest.mark.slow), pytest.param(3000, marks=pytest.mark.long)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", DRAWN)
 @pytest.mark.parametrize("by", ["broker_leaders", "rack_leaders"])
 def test_who_leads_is_bounded_by_all_plans(by: ApartBy, cases: int) -> None:

@@ -84,6 +84,7 @@ def test_every_candidate_lasts_as_long_as_growth_says(months: int | None) -> Non
     assert min(4, ahead + 1) == max(row["months_until_full"] for row in rows)
 
 
+@pytest.mark.slow
 def test_without_growth_sizes_or_disks_months_are_unknown() -> None:
     """Without growth, sizes or disks, months are -1 in the table and null in the plan."""
     spec = asked()
@@ -125,6 +126,7 @@ def test_disks_that_last_are_told_and_what_is_too_much_is_refused() -> None:
         plan_of(asked(choice=Choice("fewest_bytes_lasting_months", 20)))
 
 
+@pytest.mark.slow
 def test_months_are_a_gate() -> None:
     """The limit on months is a minimum: the error suggests a lower one, not a higher one."""
     plan = plan_of(asked(limits=SpecLimits(months_until_full=3)))

@@ -128,6 +128,7 @@ def test_a_chosen_plan_is_held_against_its_own_windows() -> None:
     assert 1 == sum(point["chosen"] for point in document["pareto"])
 
 
+@pytest.mark.slow
 def test_what_no_plan_keeps_is_refused() -> None:
     """If no plan keeps the rule, the error has the key, the value and the minimum: exit code 3."""
     asked = spec(DRAIN, rule=Choice("most_even_within_bytes", 1))
@@ -149,6 +150,7 @@ def test_a_variant_without_a_plan_says_so() -> None:
         planned(turned)
 
 
+@pytest.mark.slow
 def test_the_rule_says_the_aims_in_use() -> None:
     """The rule's words have the aims in the order of the ranking, with the named ones first."""
     text = choice.rule_text(("peak_disk",))

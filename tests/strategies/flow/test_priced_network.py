@@ -72,6 +72,7 @@ def test_it_costs_what_the_full_network_costs(problem: Problem, seed: int, price
     same_as_in_full(sized, price * rng.integers(0, 2, len(fresh)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["expand-small", "expand-mid", "no-racks"])
 def test_cases_of_the_benchmark_are_condensed(case: str) -> None:
     """New brokers are paid a byte for each byte: there is an answer, and it costs what the full network's does."""

@@ -43,6 +43,7 @@ def test_gap_with_disks_within_two_per_cent(name: str, seed: str) -> None:
     assert solution.least_bytes == lagrangian_bound.least(solution.certificate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 19, 33])
 def test_a_small_cluster_has_the_least_of_all(seed: int) -> None:
     """Ten partitions as large as the windows: as few bytes as an exact solver finds, and proven."""
@@ -70,6 +71,7 @@ def test_traffic_in_and_out_beside_disk() -> None:
     assert solution.least_bytes <= moved <= solution.least_bytes * 1.002
 
 
+@pytest.mark.slow
 def test_the_same_plan_every_time() -> None:
     """Solving the same problem twice gives the same plan."""
     balance = Balance(disk=Tolerance("percent", 2))

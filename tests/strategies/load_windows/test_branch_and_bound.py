@@ -133,6 +133,7 @@ def test_a_case_put_in_place_of_another_shows() -> None:
     assert least(bound_json.from_document(document)) != least(one_by_cases())
 
 
+@pytest.mark.slow
 def test_a_small_budget_proves_less_but_no_wrong() -> None:
     """A search that stops early has a lower bound, which is still true."""
     whole = {seed: last_of(with_huge("racks", seed)) for seed in range(12)}
