@@ -270,7 +270,7 @@ def _left_behind(held: PlanOnCluster, topic: Topic, first: int) -> str:
     """A phrase on the partitions from `first` on that are on brokers that the plan removes; empty if none are."""
     on = {broker for each in topic.partitions[first:] for broker in each.replicas if broker in held.leaving}
     named = ", ".join(f"broker {each}" for each in sorted(on))
-    return f"; it has replicas on {named}, which the plan empties" if on else ""
+    return f"; it has replicas on {named}, which the change removes" if on else ""
 
 
 def _behind(held: PlanOnCluster) -> Iterator[Difference]:

@@ -1,6 +1,5 @@
 """`planner import`: the `cluster` part of a spec, from output of Kafka's tools in any known format."""
 
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,12 +28,6 @@ from planner.model.formats import counted, printable, size
 
 # With more partitions, the YAML is slow to read, and too long for people.
 MOST_INLINE = 2_000
-# The same as in the YAML's schema. The client accepts other addresses too, but playbooks don't.
-_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
-_SERVER = re.compile(
-    rf"(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]|{_LABEL}(\.{_LABEL})*\.?):"
-    r"(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
-)
 _STATE_FILES = ("topics-describe.txt", "log-dirs.json", "topic-configs.txt")
 
 
@@ -119,7 +112,7 @@ def _imported(merged: Merged, options: ImportOptions) -> Imported:
         replace(seen.get(number, Broker(number)), cordoned_log_dirs=merged.cordoned.get(number, ()))
         for number in sorted(brokers_holding(topics) | seen.keys())
     )
-    servers = tuple(each for each in (options.bootstrap_servers or "").split(",") if _SERVER.fullmatch(each))
+    servers = tuple(options.bootstrap_servers.split(",") if options.bootstrap_servers else ())
     return Imported(
         options.name,
         brokers,

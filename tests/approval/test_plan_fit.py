@@ -90,7 +90,7 @@ def test_on_its_own_way_it_fits() -> None:
         ),
         (
             {"new": [[9, 1]]},
-            "topic: new: is new; it has replicas on broker 9, which the plan empties",
+            "topic: new: is new; it has replicas on broker 9, which the change removes",
         ),
         ({"racks": {1: "a", 2: "a", 3: "a"}}, "broker: broker 4: isn't live; the plan counts on it"),
         (

@@ -192,6 +192,10 @@ def test_a_pipe_is_read(described: Path, capsys: pytest.CaptureFixture[str]) -> 
         (("gone.txt",), "'gone.txt' can't be read: No such file or directory; allowed: a readable file"),
         (("/dev/null",), "'/dev/null' isn't a regular file"),
         (("x" * 5000,), "can't be read: File name too long; allowed: a readable file"),
+        (
+            ("--bootstrap-servers", "h:1,kafka-2"),
+            "--bootstrap-servers: 'kafka-2' isn't an address with a port; allowed: HOST:PORT, or several with commas",
+        ),
         (("--bootstrap-servers", "h:1", "--command-config", "gone"), "'gone' can't be read: No such file or directory"),
     ],
 )

@@ -36,12 +36,21 @@ from planner.model.file_reading import UnreadableError
 TITLE = "the live cluster"
 TIMEOUT_MS = 30_000
 _AT_ONCE = 500
+# The same as in the YAML's schema. A client would take port 9092 for an address without one.
+_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_SERVER = re.compile(
+    rf"(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]|{_LABEL}(\.{_LABEL})*\.?):"
+    r"(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
+)
 
 Resource = Callable[[Literal["topic", "broker"], str], Any]
 
 
 def read_live(bootstrap_servers: str, settings: "Settings") -> StatePart:
     """The state of the cluster at `bootstrap_servers`. SetupError if the client is missing or can't read the state."""
+    if wrong := [each for each in bootstrap_servers.split(",") if not _SERVER.fullmatch(each)]:
+        allowed = "HOST:PORT, or several with commas between them and no spaces, such as kafka-1:9092,kafka-2:9092"
+        raise SetupError(f"--bootstrap-servers: {wrong[0][:60]!r} isn't an address with a port; allowed: {allowed}")
     try:
         admin, errors = import_module("kafka.admin"), import_module("kafka.errors")
     except ImportError:
