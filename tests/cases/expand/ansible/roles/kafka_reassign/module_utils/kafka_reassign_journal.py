@@ -24,13 +24,18 @@ def folder_of(given, make=True):
 
 
 def replace_json(path, content):
-    """Replace a file as a whole. The new content is on the disk before it takes the old file's place."""
+    """Replace a file as a whole. The new content is on the disk before it takes the old file's place, then its name."""
     partial = path.with_suffix(".part")
     with partial.open("w") as file:
         json.dump(content, file, indent=1, sort_keys=True)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def begin(given):
