@@ -4,6 +4,7 @@
 A reassignment completes after `polls` questions. One of the `lost` partitions is given up at the first question, as
 if somebody canceled it. For `lag` more questions, the asked broker still shows the old replicas, as one that lags
 behind the controller does.
+If `times_out`, a broker to throttle is down: --execute with a throttle gives up.
 The tools don't know `unknown_options`, {tool: options}, as the tools of Kafka 3.9 lack some of today's options.
 """
 
@@ -278,6 +279,9 @@ def _cancel(given: dict[str, list[int]], partitions: dict[str, Any]) -> int:
 def _execute(given: dict[str, list[int]], cluster: dict[str, Any], throttle: str | None) -> int:
     if any(p.get("target") for p in cluster["partitions"].values()):
         _say("Cannot execute because there is an existing partition assignment.")
+        return 1
+    if throttle and cluster.get("times_out"):
+        _say("Error: Timed out waiting for a node assignment.")
         return 1
     if unknown := sorted({broker for each in given.values() for broker in each} - set(cluster["brokers"])):
         _say(f"Error: Unknown broker id {unknown[0]}")

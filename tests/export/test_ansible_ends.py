@@ -241,11 +241,11 @@ def test_the_end_says_what_was_planned_and_measured(tmp_path: Path) -> None:
 def test_a_rollback_stops_before_it_puts_replicas_back_on_a_dead_broker(site: Site) -> None:
     """The batches after that one are undone, though a dead broker can't lead. The next rollback does the rest."""
     assert 0 == site.play("apply").code
-    site.set_cluster(brokers=[1, 2, 3, 4])
+    site.set_cluster(brokers=[1, 2, 3, 4], times_out=True)
     run = site.play("rollback")
     assert (2, STEP) == (run.code, site.replicas()), run.output
     assert "Rolled back as far as possible. Batch 01 puts replicas back on broker 9, which isn't live" in run.text
     assert "replaces it. rollback.yml goes back" not in run.text
-    site.set_cluster(brokers=[1, 2, 3, 4, 9])
+    site.set_cluster(brokers=[1, 2, 3, 4, 9], times_out=False)
     run = site.play("rollback")
     assert (0, ORIGIN) == (run.code, site.replicas()), run.output
