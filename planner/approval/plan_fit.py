@@ -91,9 +91,7 @@ def fit(plan: Plan, now: Now) -> Fit:
     """Compares a plan with the cluster as it is now."""
     held = PlanOnCluster(plan, now)
     apart = (Difference("sources", "the state", each, refuses=False) for each in now.disagreements)
-    found = chain(
-        apart, broker_differences(held), _partitions(held), _made(held), _topics(held), _behind(held), _kept(held)
-    )
+    found = chain(apart, broker_differences(held), _partitions(held), _made(held), _topics(held), _behind(held))
     return Fit(tuple(found), held.standings, held.moving, now.racks is not None)
 
 
@@ -283,25 +281,6 @@ def _behind(held: PlanOnCluster) -> Iterator[Difference]:
                 in_sync = replica_list(each.isr) or "none"
                 why = f"has replicas {replica_list(each.replicas)}, in sync: {in_sync}; wait for the others"
                 yield Difference("isr", f"{topic.name}-{each.id}", why)
-
-
-def _kept(held: PlanOnCluster) -> Iterator[Difference]:
-    """Brokers whose number of replicas outside the plan changed; nothing if topics or partition counts changed."""
-    counts = {topic.name: topic.partitions for topic in held.plan.topics if topic.name not in held.made}
-    topics = held.now.topics
-    if any(name not in topics or len(topics[name].partitions) != count for name, count in counts.items()):
-        return
-    counts |= {name: new.partitions_before for name, new in held.made.items()}
-    before = Counter({broker.id: broker.before.replicas for broker in held.plan.brokers})
-    before.subtract(broker for row in held.plan.partitions for broker in row.replicas_before)
-    today = Counter[int]()
-    for name in topics.keys() & counts.keys():
-        for each in topics[name].partitions[: counts[name]]:
-            today.update(each.replicas if (name, each.id) not in held.rows else ())
-    for broker in sorted(before.keys() | today.keys()):
-        if before[broker] != today[broker]:
-            message = f"holds {counted(today[broker], 'replica')} that the plan doesn't move, {before[broker]:,} before"
-            yield Difference("replicas", f"broker {broker}", message, refuses=False)
 
 
 def expired(plan: Plan, now: datetime) -> str | None:

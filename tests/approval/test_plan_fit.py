@@ -119,21 +119,6 @@ def test_what_does_no_harm_is_only_told() -> None:
     ] == told(found)
 
 
-def test_replicas_of_what_the_plan_leaves_alone_are_counted() -> None:
-    """plan.json doesn't list the partitions that stay; the brokers' replica counts show if some of them moved."""
-    made = plan()
-    made["topics"].append(made["topics"][0] | {"name": "kept", "partitions": 1, "partitions_changed": 0})
-    made["topics"][-1] |= {"replication_factor": 2, "replication_factor_before": [2]}
-    for broker in made["brokers"]:
-        broker["before"] |= {"replicas": broker["before"]["replicas"] + (broker["id"] in (1, 2))}
-
-    assert () == fitted(made, now(kept=[[1, 2]])).differences
-    assert [
-        "replicas: broker 2: holds 0 replicas that the plan doesn't move, 1 before",
-        "replicas: broker 3: holds 1 replica that the plan doesn't move, 0 before",
-    ] == told(fitted(made, now(kept=[[1, 3]])))
-
-
 def test_reassignments_are_told_apart_by_where_they_go() -> None:
     """A reassignment to one of the plan's own lists is the plan's; any other one refuses the plan."""
     own = replace(now(a=[[1, 4], [2, 1]]), moving=frozenset({("a", 0)}))
