@@ -184,11 +184,12 @@ def test_a_value_with_a_blank_needs_quotes_of_its_own(site: Site, playbook: str)
 
 
 def test_settings_that_cannot_be_are_refused(site: Site) -> None:
-    """A misspelled setting is refused, as it would run all batches, and so are impossible values."""
+    """A misspelled setting would run all batches and is refused; so are impossible values and the plan's variables."""
     for given, said_of_it in (
         ("batch_at_most=1", "no such setting; the nearest is kafka_reassign_batches_at_most. Nothing was started"),
         ("throttle_bytes_per_sec=-5", "kafka_reassign_throttle_bytes_per_sec mustn't be negative."),
         ("environment=KAFKA_OPTS=-Da=b", "kafka_reassign_environment is 'KAFKA_OPTS=-Da=b'; allowed: -e '{"),
+        ("batches=1", "-e kafka_reassign_batches: it is a variable of the plan, and another plan would run than the"),
         ("bin_dir=/no/bin", "/no/bin/kafka-broker-api-versions.sh can't be started: No such file or directory"),
     ):
         run = site.play("apply", "-e", f"kafka_reassign_{given}")
@@ -201,9 +202,12 @@ def test_a_full_disk_stops_the_run(site: Site) -> None:
         {"broker": 4, "logDirs": [{"logDir": "/a", "error": None, "partitions": [{"partition": "x-0", "size": 9}]}]}
     ]
     site.set_cluster(log_dirs_print=size)
-    full = site.play("apply", "-e", json.dumps({"kafka_reassign_disk_limits": {4: 8}}))
+    plan = site.folder / "ansible/roles/kafka_reassign/vars/main/plan.yml"
+    plan.write_text(plan.read_text().replace("kafka_reassign_disk_limits: {}", "kafka_reassign_disk_limits: {4: 8}"))
+    full = site.play("apply")
     assert (2, 0) == (full.code, site.calls("--execute")), full.output
     assert "Stopped before batch 01: broker 4 holds 0.0 MB, its limit is 0.0 MB." in full.text
+    plan.write_text(plan.read_text().replace("kafka_reassign_disk_limits: {4: 8}", "kafka_reassign_disk_limits: {}"))
     assert ORIGIN == site.replicas()
     site.set_cluster(behind={})
     unknown = {"kafka_reassign_lag_limits": {"nobody": 1}, "kafka_reassign_hold_seconds": 0}

@@ -58,9 +58,13 @@ def test_a_disk_fills_past_its_limit(operator: Operator) -> None:
     """If a disk passes its limit, the batch is canceled, and the destination deletes what was copied."""
     plan = expansion(operator, 4 * MEGABYTE)
     before = operator.replicas()
-    limits = ("-e", json.dumps({"kafka_reassign_disk_limits": {4: 2_500_000}}))
+    variables = plan.folder / "ansible/roles/kafka_reassign/vars/main/plan.yml"
+    limited = variables.read_text().replace(
+        "kafka_reassign_disk_limits: {}", "kafka_reassign_disk_limits: {4: 2500000}"
+    )
+    variables.write_text(limited)
     rate = ("-e", "kafka_reassign_throttle_bytes_per_sec=200000")
-    with plan.playbooks.playing("apply", *rate, *WATCHED, *limits) as running:
+    with plan.playbooks.playing("apply", *rate, *WATCHED) as running:
         await_move(operator)
         run = running.wait()
     assert 2 == run.code, run.output

@@ -142,8 +142,8 @@ def test_a_broker_that_stays_dies_and_the_plan_is_rolled_back(operator: Operator
 
     run = plan.impatient_playbooks.play("rollback")
     assert 2 == run.code, run.output
-    said = "Rolled back as far as possible. Batch 02 puts replicas back on broker 2, which isn't live"
-    assert said in run.text, run.output
+    assert "Rolled back as far as possible. Batch 0" in run.text, run.output
+    assert "puts replicas back on broker 2, which isn't live" in run.text
     assert [] == operator.moving()
     operator.await_equal("", operator.throttles)
 

@@ -178,7 +178,7 @@ class ActionModule(ActionBase):
         if problem := check_settings(self.reactions, given.get("lag_limits"), given.get("window"), stray):
             raise AnsibleActionFail(problem)
         if (stopped := given.get("stopped")) and given.get("journal"):
-            self.tell("stopped", f"The run stopped {stopped}.")
+            self.tell("stopped", f"The run stopped {stopped.rstrip(' .')}.")
         own = {"look": self.waited, "summary": self.summary}
         return own.get(given.get("ask", "look"), self.module)()
 

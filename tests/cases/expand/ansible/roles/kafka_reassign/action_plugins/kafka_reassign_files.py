@@ -58,6 +58,10 @@ class ActionModule(ActionBase):
         playbooks, role = (Path(task_vars[key]) for key in ("playbook_dir", "role_path"))
         settings, known = named(role, "meta/*.yml"), named(role, "meta/*.yml", "vars/*/*.yml")
         typed = {each for each in load_extra_vars(self._loader) if each.startswith(_PREFIX)}
+        if plans := sorted(typed & known - settings):
+            # Ansible prefers -e to the variables of a role.
+            said = f"-e {plans[0]}: it is a variable of the plan, and another plan would run than the approved one"
+            raise AnsibleActionFail(f"{said}; allowed: the settings in {role.name}/defaults. Nothing was started")
         others = {each for each in task_vars if each.startswith(_PREFIX)} - typed
         for where, names, alike in (("-e ", typed, 0), ("", others - named(role, "tasks/*.yml"), _ALIKE)):
             if found := misspelled(names - known, settings, alike):
