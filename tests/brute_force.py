@@ -9,10 +9,13 @@ from itertools import combinations, compress, product
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.scoring.windows import Windows
 
 MOST_PLANS = 3_000
+# No window begins elsewhere.
+AS_GIVEN = Balance(NO_TOLERANCE, NO_TOLERANCE, NO_TOLERANCE)
 
 
 def even_sets(problem: Problem, row: int) -> list[tuple[int, ...]]:
@@ -78,30 +81,50 @@ def counts(problem: Problem, plan: Sequence[Sequence[int]], of: LongArray) -> tu
     return cells[0], load[0]
 
 
-def keeps(problem: Problem, wanted: Windows, plan: Sequence[Sequence[int]]) -> bool:
-    """True if the plan is within the windows of replicas, of disk and of inbound traffic."""
-    return bool(which_keep(problem, wanted, [[brokers] for brokers in plan])[0])
+def keeps(problem: Problem, wanted: Windows, plan: Sequence[Sequence[int]], balance: Balance = AS_GIVEN) -> bool:
+    """True if the plan is within the windows of replicas, of disk and of inbound traffic; `balance` as `which_keep`."""
+    return bool(which_keep(problem, wanted, [[brokers] for brokers in plan], balance)[0])
 
 
-def plans_within(problem: Problem, wanted: Windows) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Every plan within the windows of replicas, of disk and of inbound traffic."""
+def every_start(window: LongArray, spread: Tolerance, held: int, caps: LongArray | None = None) -> list[LongArray]:
+    """The window (2, Bt) at every start from which it contains the shares of `held` replicas.
+
+    A spread of two and more leaves the start open, unless shares differ or the caps (Bt,) are below the highest window.
+    """
+    width, brokers = int(spread.value) if spread.kind == "spread" else 0, window.shape[1]
+    if width < 2 or (window != window[:, :1]).any() or (caps is not None and caps.min() < held // brokers + width):
+        return [window]
+    lows = range(max(-(-held // brokers) - width, 0), held // brokers + 1)
+    return [np.stack([np.full_like(window[0], low), np.full_like(window[1], low + width)]) for low in lows]
+
+
+def plans_within(
+    problem: Problem, wanted: Windows, balance: Balance = AS_GIVEN
+) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Every plan within the windows of replicas, of disk and of inbound traffic; `balance` as `which_keep`."""
     choices = options(problem)
-    return compress(product(*choices), which_keep(problem, wanted, choices))
+    return compress(product(*choices), which_keep(problem, wanted, choices, balance))
 
 
-def which_keep(problem: Problem, wanted: Windows, choices: Sequence[Sequence[Sequence[int]]]) -> NDArray[np.bool_]:
-    """Which of the N plans in `product(*choices)` are within the windows, (N,), in the order of `product`."""
+def which_keep(
+    problem: Problem, wanted: Windows, choices: Sequence[Sequence[Sequence[int]]], balance: Balance = AS_GIVEN
+) -> NDArray[np.bool_]:
+    """Which of the N plans in `product(*choices)` are within the windows, (N,), in the order of `product`.
+
+    The windows that the spreads of `balance` leave open begin anywhere; by default, all are as given.
+    """
     cells, disk = _counts_of_all(problem, choices, problem.size_bytes)
     traffic = _counts_of_all(problem, choices, problem.bytes_in_per_sec)[1]
+    windows = [(wanted.replicas, balance.replicas, cells.sum(axis=1))]
+    windows += [
+        (wanted.topic_replicas[:, topic], balance.topic_replicas, cells[:, topic]) for topic in range(cells.shape[1])
+    ]
+    for of_bytes, load in ((wanted.disk, disk), (wanted.network_in, traffic)):
+        windows += [] if of_bytes is None else [(of_bytes, NO_TOLERANCE, load)]
     kept = np.ones(len(cells), dtype=bool)
-    for window, found in (
-        (wanted.topic_replicas, cells),
-        (wanted.replicas, cells.sum(axis=1)),
-        (wanted.disk, disk),
-        (wanted.network_in, traffic),
-    ):
-        if window is not None:
-            kept &= ((found >= window[0]) & (found <= window[1])).reshape(len(found), -1).all(axis=1)
+    for window, spread, found in windows:
+        begun = every_start(window, spread, int(found[0].sum()))
+        kept &= np.any([((found >= least) & (found <= most)).all(axis=1) for least, most in begun], axis=0)
     return kept
 
 

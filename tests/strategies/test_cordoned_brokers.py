@@ -20,7 +20,7 @@ from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem
 from planner.model.recorded import ReplicationFactorRow
-from planner.model.spec import Changes, NewPartitions
+from planner.model.spec import Changes, NewPartitions, TopicFilter
 from planner.plan import bound_json
 from planner.scoring import independent_check
 from planner.scoring.windows import windows
@@ -125,3 +125,19 @@ def test_a_broker_that_joins_though_it_is_cordoned_is_copied_to() -> None:
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (1,), (2,), (2,)]}, changes=changes)
     assert problem.cordoned is None
     assert any(3 in row for row in ids_of(problem, solve(problem, problem.balance).assignment))
+
+
+def test_a_window_may_begin_where_fewer_bytes_move() -> None:
+    """Its start isn't where the fewest replicas move: with brokers of 1 to 3 replicas nothing has to be copied."""
+    rows = {"fixed": [(0,)], "free": [(1,), (0, 1, 2), (0,)]}
+    spec = spec_of(
+        {0: "b", 1: "a", 2: "a", 3: "a"},
+        rows,
+        sizes={"fixed": [0], "free": [0, 0, 1]},
+        topics=TopicFilter(exclude=("fixed",)),
+        balance=balance_of(2, 0, 0, 0),
+    )
+    problem = build(with_cordons(spec, 0))
+    assert [[0, 0, 0, 0], [2, 2, 2, 2]] == windows(problem, problem.balance).replicas.tolist()
+    require_best(problem)
+    assert (0, 0) == (solve(problem, problem.balance).least_bytes, best_by_brute_force(problem)[1])

@@ -8,7 +8,7 @@ from itertools import compress, product
 
 import numpy as np
 import pytest
-from brute_force import as_plan, even_sets, held, keeps, moved, options, which_keep
+from brute_force import as_plan, even_sets, every_start, held, keeps, moved, options, which_keep
 from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems, scrambled
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,15 +32,22 @@ MOST_PLANS = 60_000
 
 
 def replica_excess(problem: Problem, wanted: Windows, plan: Sequence[Sequence[int]]) -> int:
-    """The priced excess of a plan over the windows of replicas, by counting."""
+    """The priced excess of a plan over the windows of replicas, by counting. A window that a spread leaves open begins
+    where the plan's excess is least.
+    """
     number = {broker: at for at, broker in enumerate(np.flatnonzero(problem.targets).tolist())}
     counts = np.zeros((len(problem.topic_names), len(number)), dtype=np.int64)
     for row, brokers in enumerate(plan):
         for broker in brokers:
             if broker in number:
                 counts[problem.topic_of[row], number[broker]] += 1
-    topics = excess(wanted.topic_replicas, counts, TOPIC_PRICE).sum()
-    return int(topics + excess(wanted.replicas, counts.sum(axis=0), BROKER_PRICE))
+    caps, balance, of_all = None if wanted.caps is None else wanted.caps[0], problem.balance, counts.sum(axis=0)
+    begun = every_start(wanted.replicas, balance.replicas, int(of_all.sum()), caps)
+    least = min(int(excess(each, of_all, BROKER_PRICE)) for each in begun)
+    for topic, cells in enumerate(counts):
+        begun = every_start(wanted.topic_replicas[:, topic], balance.topic_replicas, int(cells.sum()))
+        least += min(int(excess(each, cells, TOPIC_PRICE)) for each in begun)
+    return least
 
 
 def bytes_moved(problem: Problem, plan: Sequence[Sequence[int]]) -> int:
