@@ -20,7 +20,7 @@ from planner.execution.batch_costs_and_risks import Costs
 from planner.execution.partition_changes import with_down
 from planner.model import build_problem
 from planner.model.cluster import partition_name
-from planner.model.cordons import without_cordons
+from planner.model.cordons import only_cordoned
 from planner.model.errors import InfeasibleError, StalePlanError
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
@@ -94,7 +94,8 @@ def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Problem, I
     problem with the factors asked for of partitions that wait for a later step, because these factors count for the
     brokers' shares; and the approved target as an assignment (P, W).
     """
-    problem = build_problem.build(without_cordons(spec))
+    # Racks and shares of replicas are as they were when these brokers got no new replica.
+    problem = build_problem.build(only_cordoned(spec, [row.id for row in approved.brokers if row.cordoned]))
     rows = problem.row_of
     wanted = rest.targets | rest.made
     factors = (problem.replicas >= 0).sum(axis=1).astype(np.int32)

@@ -25,10 +25,13 @@ def with_cordons(problem: Problem, brokers: Sequence[Broker], there: Collection[
     return replace(problem, cordoned=cordoned) if cordoned.any() else problem
 
 
-def without_cordons(spec: Spec) -> Spec:
-    """The spec without cordons, for a plan that is decided already. Copies to cordoned brokers are refused later."""
-    brokers = tuple(replace(each, cordoned_log_dirs=()) for each in spec.cluster.brokers)
-    return replace(spec, cluster=replace(spec.cluster, brokers=brokers))
+def only_cordoned(spec: Spec, ids: Collection[int]) -> Spec:
+    """The spec with these brokers cordoned and no others, for a plan that was decided with them.
+
+    Copies to brokers that are cordoned since then are refused later.
+    """
+    brokers = (replace(each, cordoned_log_dirs=("*",) * (each.id in ids)) for each in spec.cluster.brokers)
+    return replace(spec, cluster=replace(spec.cluster, brokers=tuple(brokers)))
 
 
 def may_hold(problem: Problem, rows: IntArray | int, brokers: IntArray | int) -> BoolArray:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusters import no_racks, spec_of
+from clusters import no_racks, spec_of, with_cordons
 from interrupted import ROWS, after_batches, expansion, found, plan_of, resumed
 
+from planner.model.cluster import Broker
 from planner.model.errors import StalePlanError, UnsafePlanError
 from planner.model.spec import BatchRules, Changes, Execution
 
@@ -39,6 +40,24 @@ def test_a_cordon_of_the_broker_that_is_emptied_changes_nothing() -> None:
 
     assert [] != (rest := resumed(plan, now))["partitions"]
     assert rest == resumed(plan, replace(now, cordoned={3: ("*",)}))
+
+
+def test_what_was_cordoned_when_the_plan_was_made_still_counts_as_cordoned() -> None:
+    """Racks and shares are those of the approved plan, also if the state doesn't show the cordon: nothing new comes to
+    rack c.
+    """
+    racks = {1: "c", 2: "b", 3: "a", 4: "b"}
+    spec = spec_of(racks, {"t": [(1, 2), (2, 3), (3, 4), (2, 3), (3, 4)], "u": [(2, 3, 4)] * 3}, sizes=10)
+    spec = replace(with_cordons(spec, 1), execution=Execution(batches=BatchRules(moves_per_broker=1)))
+    spec = replace(spec, changes=Changes(add_brokers=(Broker(5, "b"),)))
+    plan = plan_of(spec)
+    assert len(plan["batches"]) > 1
+    assert [] == plan["balance"]["missed"]
+
+    rest = resumed(plan, after_batches(plan, found(spec), 1))
+
+    assert [] == rest["balance"]["missed"]
+    assert [True] == [broker.get("cordoned") for broker in rest["brokers"] if broker["id"] == 1]
 
 
 def test_brokers_of_the_target_have_to_be_live() -> None:

@@ -12,7 +12,7 @@ from properties import examples
 
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
-from planner.model.cordons import may_hold, most_led, most_on_broker, usable_sets, without_cordons
+from planner.model.cordons import may_hold, most_led, most_on_broker, only_cordoned, usable_sets
 from planner.model.problem import UNCAPPED, Problem
 from planner.model.spec import Changes, Spec
 
@@ -39,10 +39,10 @@ def test_a_cordoned_broker_leads_no_more_than_it_holds(most: int | None, expecte
 
 @pytest.mark.parametrize("rule", [{"add_brokers": (Broker(4, cordoned_log_dirs=("*",)),)}, {}])
 def test_none_is_cordoned_where_only_one_that_joins_is(rule: dict[str, tuple[Broker, ...]]) -> None:
-    """Nothing is cordoned if only a joining broker is, if no broker is, or after `without_cordons`."""
+    """Nothing is cordoned if only a joining broker is, if no broker is, or after `only_cordoned` of none."""
     problem = build(replace(spec(), changes=Changes(**rule)))  # type: ignore[arg-type]
     assert (None, None, None) == (problem.cordoned, most_led(problem), usable_sets(problem))
-    assert build(without_cordons(with_cordons(spec(), 3))).cordoned is None
+    assert build(only_cordoned(with_cordons(spec(), 3), ())).cordoned is None
 
 
 @examples(80)
