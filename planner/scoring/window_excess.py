@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -250,12 +251,13 @@ def numbered(table: LongArray) -> LongArray:
 
 
 def _cheapest(slopes: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]], allowed: int) -> int:
-    """The price λ >= 0 with the least `allowed × λ + Σ most × max(0, price - λ)` for prices and mosts (N,)."""
+    """The whole price λ >= 0 with the least `allowed × λ + Σ most × max(0, price - λ)` for prices and mosts (N,)."""
     prices, most = (np.concatenate([np.zeros(1), *(each[side] for each in slopes)]) for side in (0, 1))
     order = np.argsort(-prices, kind="stable")
     beyond_it = np.cumsum(most[order]) - most[order]
     if allowed < 0:
         # No plan is allowed: any price proves it, and a higher price proves more.
         return _NEVER
-    # The lowest price at which all units of higher prices weigh no more than is allowed.
-    return int(np.ceil(prices[order][np.flatnonzero(beyond_it <= allowed)[-1]]))
+    # The lowest price at which all units of higher prices weigh no more than is allowed. The sum is convex in it.
+    least = float(prices[order][np.flatnonzero(beyond_it <= allowed)[-1]])
+    return min(ceil(least), floor(least), key=lambda price: allowed * price + most @ np.maximum(prices - price, 0))

@@ -103,6 +103,14 @@ def test_prices_never_take_too_little(
     assert most.cost(tables, *most.prices(tables)) <= most.cost(tables, of_replicas, of_loads) + 100 * 2
 
 
+def test_a_price_below_one_unit_is_not_rounded_up_to_it() -> None:
+    """What is allowed outside is worth nothing where the prices are far below a unit of it."""
+    most = allowed(counts(2, 4), (10, 20)).reached(np.array([[0, 0]]), np.array([[0, 0]]))
+    tables = np.array([[0], [1], [-1], [4]]), np.array([[1], [-1], [4]]), np.array([[1], [-1], [20]])
+    assert (808, 40) == (most.replicas, most.loads)
+    assert (0, 0) == most.prices(tables)
+
+
 def test_without_a_limit_steeper_prices_prove_nothing() -> None:
     """A price steeper than a unit outside has a huge cost, unless there is a limit on how far brokers are outside."""
     none = allowed(counts(0, 9), (10, 20))
