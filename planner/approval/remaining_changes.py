@@ -73,7 +73,7 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
     left = {key: row for key, row in held.rows.items() if key not in gone and key not in strangers}
     changes = [change for row in left.values() if (change := _change(held, row)).reassigned or change.elects]
     made, not_made = _unmade(held, new_strangers)
-    wait = f"{counted(held.moving, 'partition')} of the plan still being reassigned; planned from where they will be"
+    wait = f"{counted(held.moving, 'partition')} of the plan still being reassigned: wait until they are in place"
     return Rest(
         changes=tuple(sorted(changes, key=lambda change: change.key)),
         targets={key: row.replicas for key, row in left.items()},
