@@ -231,6 +231,22 @@ def test_excess_counts_what_excluded_topics_hold() -> None:
     assert best_by_brute_force(problem) == of_assignment(problem, solution.assignment)
 
 
+def test_a_window_begins_where_excluded_topics_are_inside() -> None:
+    """Brokers of 1 to 3 replicas are even enough, but only with one copy; without it, one broker has none."""
+    rows = {"fixed": [(1,)] * 3 + [(2,)] + [(3,)] * 3, "free": [(2,)]}
+    problem = problem_of(
+        no_racks(1, 2, 3),
+        rows,
+        changes=Changes(add_brokers=(Broker(4),)),
+        topics=TopicFilter(exclude=("fixed",)),
+        balance=balance_of(2, "none", "none"),
+    )
+    solution = solve(problem, problem.balance)
+    assert [4] == ids_of(problem, solution.assignment)[-1]
+    assert (0, 1) == best_by_brute_force(problem) == of_assignment(problem, solution.assignment)
+    assert 1 == solution.least_bytes
+
+
 def test_replacement_takes_over_one_to_one() -> None:
     """A replacement takes over exactly the replicas of the broker that it replaces."""
     racks = no_racks(1, 2, 3)

@@ -10,6 +10,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.formats import brokers
 from planner.model.interrupts import give_back
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
+from planner.scoring.window_excess import weight
 from planner.scoring.windows import Windows
 from planner.strategies.flow import condensed_network, min_cost_flow, priced_network
 from planner.strategies.flow.placement_network import Layout, Network, windowed
@@ -30,6 +31,12 @@ class Placed:
     windowed: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]
     solved: min_cost_flow.Flow
     ties_proven: bool = False
+
+    @property
+    def excess(self) -> int:
+        """The excess of all replicas, with that of every flow: it differs between the starts of a window."""
+        certain = (weight(np.stack([each.over, each.under]), each.price).sum() for each in self.windowed)
+        return self.solved.excess + int(sum(certain))
 
 
 def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | None = None) -> Placed:

@@ -77,8 +77,7 @@ def certified(question: Question, found: BestPosition, assignment: IntArray) -> 
 
 def outside_more(question: Question, found: BestPosition, assignment: IntArray) -> bool:
     """True if a plan (P, W) is further outside its windows of counts than the flow that gives its bound."""
-    most = _reached(question, found, assignment)
-    return most.replicas - most.certain > found.lowest.placed.solved.excess
+    return _reached(question, found, assignment).replicas > found.lowest.placed.excess
 
 
 def _reached(question: Question, found: BestPosition, assignment: IntArray) -> Allowed:

@@ -227,13 +227,13 @@ class _Search:
 
     def _cost(self, low: int) -> tuple[int, int]:
         if low not in self.costs:
-            solved = place(self.problem, self.layout, self._starting(low)).solved
-            self.costs[low] = solved.excess, solved.cost
+            placed = place(self.problem, self.layout, self._starting(low))
+            self.costs[low] = placed.excess, placed.solved.cost
         return self.costs[low]
 
 
 def _judged(started: Started) -> tuple[int, int, int]:
     """The excess of counts, the bytes outside their windows, and the cost or the bytes moved."""
     if started.evened is None:
-        return started.placed.solved.excess, 0, started.placed.solved.cost
-    return started.placed.solved.excess, started.evened.outside, started.evened.moved
+        return started.placed.excess, 0, started.placed.solved.cost
+    return started.placed.excess, started.evened.outside, started.evened.moved
