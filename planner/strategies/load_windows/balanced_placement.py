@@ -70,11 +70,12 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     `none`: the windows, with nothing allowed outside of them. The plan is outside of them; the bound may be any bound.
     """
     base = replace(bound.proof, parts=())
-    task = replace(task, effort=None if task.effort is None else task.effort.part(SHARE_OF_RELAXED))
+    never, effort = task.loads.too_large(), task.effort
+    task = replace(task, effort=None if effort is None else effort.part(SHARE_OF_RELAXED))
     closest, of_loads = _closest(task, none, base, plan)
     made = cheapest(task, MostOutside(closest.outside, task.loads.weights @ task.layout.factors), of_loads=True)
     closest = min((closest, made or closest), key=lambda each: (each.outside, each.cost))
-    no_cases = task.effort is not None and of_loads is None and closest.outside
+    no_cases = task.effort is not None and (of_loads is None or never) and closest.outside
     prices = None
     if no_cases and not _is_best(task, none, closest, base):
         # The prices of a program that may leave as much outside as the plan does.
@@ -90,8 +91,10 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     best = Best(_polished(within, closest.placement.on, 0), of_proof(within, base)).but(cheapest(within, room), None)
     if prices is not None and (found := at_prices(within, prices)) is not None:
         best = best.but(None, found.bound)
-    if task.effort is not None:
-        for proven, shares in branchings(task.about, _fits(task, most), base, task.effort):
+    # If a replica is above every window, no work went into cases within the windows: it is left for these.
+    cases = task.effort if effort is None or not never else effort.part(SHARE_OF_CASES)
+    if cases is not None:
+        for proven, shares in branchings(task.about, _fits(task, most), base, cases):
             made = None
             if shares is not None:
                 on = on_brokers(task.layout, rounded(task.problem, task.layout, task.wanted, shares))
@@ -258,7 +261,7 @@ def _quick(task: Task, placed: Placed, best: Best) -> _Found:
 
 def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES) -> _Found:
     """For partitions as large as the windows: cases decide which brokers have them."""
-    if task.effort is None or best.bound is None or best.bound.proof.parts:
+    if task.effort is None or best.bound is None or best.bound.proof.parts or task.loads.too_large():
         return
     fits = Fits.of(task.layout, task.wanted, task.loads)
     for proven, shares in branchings(task.about, fits, best.bound.proof, task.effort.part(SHARE_OF_CASES), solves):

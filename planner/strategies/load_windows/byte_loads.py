@@ -50,6 +50,10 @@ class ByteLoads:
         load = self.held(brokers)
         return bool(((self.windows[:, 0] <= load) & (load <= self.windows[:, 1])).all())
 
+    def too_large(self) -> bool:
+        """True if a single replica is above the window of every broker."""
+        return bool((self.weights.max(axis=1, initial=0) > self.windows[:, 1].max(axis=1)).any())
+
     def surely_outside(self, factors: IntArray) -> int:
         """The least that is outside with so many replicas (M,), weighed: their total against the windows' totals."""
         total = 0
