@@ -71,7 +71,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     """
     base = replace(bound.proof, parts=())
     never, effort = task.loads.too_large(), task.effort
-    task = replace(task, effort=None if effort is None else effort.part(SHARE_OF_RELAXED))
+    task = replace(task, effort=effort and effort.part(SHARE_OF_RELAXED))
     closest, of_loads = _closest(task, none, base, plan)
     made = cheapest(task, MostOutside(closest.outside, task.loads.weights @ task.layout.factors), of_loads=True)
     closest = min((closest, made or closest), key=lambda each: (each.outside, each.cost))
@@ -92,9 +92,9 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     if prices is not None and (found := at_prices(within, prices)) is not None:
         best = best.but(None, found.bound)
     # If a replica is above every window, no work went into cases within the windows: it is left for these.
-    cases = task.effort if effort is None or not never else effort.part(SHARE_OF_CASES)
+    cases, solves = (effort.part(SHARE_OF_CASES), WHOLE_SOLVES) if effort and never else (task.effort, CASE_SOLVES)
     if cases is not None:
-        for proven, shares in branchings(task.about, _fits(task, most), base, cases):
+        for proven, shares in branchings(task.about, _fits(task, most), base, cases, solves):
             made = None
             if shares is not None:
                 on = on_brokers(task.layout, rounded(task.problem, task.layout, task.wanted, shares))

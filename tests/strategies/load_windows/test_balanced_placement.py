@@ -56,6 +56,23 @@ def test_a_small_cluster_has_the_least_of_all(seed: int) -> None:
     assert (0, moved, moved) == (outside.loads, judge.least_bytes(outside).exact, solution.least_bytes)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_partitions_above_the_window_of_every_broker(seed: int) -> None:
+    """No plan is within the windows; the bound is that of plans outside of them, and the plan is close to it."""
+    rng = np.random.default_rng(seed)
+    held = [tuple((3 * rng.integers(0, 6, 3) + rng.permutation(3) + 1).tolist()) for _ in range(60)]
+    sizes = [5_000_000, *rng.lognormal(9, 1, 29).astype(int).tolist()]
+    problem = problem_of(
+        {broker: f"r{broker % 3}" for broker in range(1, 19)},
+        {"a": held[:30], "b": held[30:]},
+        sizes={"a": sizes, "b": sizes[::-1]},
+        balance=(balance := Balance(disk=Tolerance("percent", 5))),
+    )
+    solution = solve(problem, balance)
+    moved = int(score(ScoringBasis.of(problem), solution.assignment).bytes_moved[0])
+    assert solution.least_bytes <= moved <= solution.least_bytes * 1.0005
+
+
 def test_traffic_in_and_out_beside_disk() -> None:
     """Disk, traffic in and traffic out are all within their windows; leaders and followers count as in Kafka."""
     problem = build_problem.build(cases.to_spec(cases.make("no-racks")))
