@@ -36,8 +36,6 @@ from planner.strategies.work_limits import (
     Effort,
 )
 
-# If shares are whole, a replica with a larger share than this is there.
-_HALF = 0.5
 # Rows below this part of a window needn't be decided for a placement.
 _TINY = 1e-5
 # Cases whose costs differ by less than this part are as good as each other: deeper ones come first.
@@ -121,7 +119,7 @@ class _Search:
         """Decide the largest split row on the broker where that costs the least, keep all larger rows as they are, and
         repeat until only tiny rows are split.
         """
-        decided = as_decided(np.flatnonzero(settled), shares[settled] > _HALF)
+        decided = as_decided(np.flatnonzero(settled), shares[settled].round() > 0)
         least = self._least(decided)
         for _ in range(DIVE_ROWS):
             if least is None or least > most or self.effort.spent:
@@ -132,7 +130,7 @@ class _Search:
             if not split[row].any() or self._sizes[row] < _TINY:
                 return shares
             whole = ~split.any(axis=1) & ~settled & (self._sizes >= self._sizes[row])
-            decided |= as_decided(np.flatnonzero(whole), shares[whole] > _HALF)
+            decided |= as_decided(np.flatnonzero(whole), shares[whole].round() > 0)
             settled |= whole
             least = self._settle(decided, row, np.where(split[row], shares[row], -1), least)
         return shares

@@ -41,8 +41,6 @@ _PARAMETERS = "use_preprocessing:false use_dual_simplex:true max_deterministic_t
 _WORK_A_COLUMN, _MOST_WORK = 0.001, 60
 # Shares this close to 0 or 1 are whole.
 _WHOLE = 1e-6
-# If shares are whole, a replica with a larger share than this is there.
-_HALF = 0.5
 # The flow's cost of a replica on a broker where it has no share, and of a second one on the same broker.
 _NO_SHARE, _TWICE = 100_000, 10_000_000
 
@@ -323,7 +321,7 @@ def whole(
         options={"node_limit": work_limits.WHOLE_NODES, "mip_rel_gap": 0},
     )
     effort.spend(work_limits.FROM_NOTHING * columns * (1 + (solved.mip_node_count or 0)))
-    return None if solved.x is None else solved.x[:columns].reshape(shape) > _HALF
+    return None if solved.x is None else solved.x[:columns].reshape(shape).round() > 0
 
 
 def _whole_program(layout: Layout, wanted: Windows, loads: ByteLoads) -> tuple[Program, FloatArray]:
