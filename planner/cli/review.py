@@ -19,6 +19,7 @@ from planner.export.folder_check import FolderCheck
 from planner.model.file_reading import read_bytes
 from planner.model.formats import above_bound, first_lines, gap_shown, number
 from planner.plan import bound_and_proof, headline, plan_file
+from planner.plan.bound_json import CheckedBound
 from planner.plan.document.plan_types import RESTART_FILE, Plan
 from planner.report import run_journal
 from planner.report.terminal import Detail
@@ -140,16 +141,20 @@ def check(
     checked = plan_check.check(plan, sources, one_spec.rendered_files, wanted)
     _show_checked(checked, form, _approved_lines(plan, checked))
     if bound:
-        proof = workflow.check_bound(plan)
-        share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
-        above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
         show = output.say if form == "json" else output.echo_line
-        show(
-            f"{plan}: no plan{bound_and_proof.covered(checked.made)} copies fewer than {proof.least:,} "
-            f"{proof.measure}, verified from {proof.prices:,} prices and {proof.partitions:,} partitions; "
-            f"this one copies {proof.moved:,}: {above}"
-        )
+        show(f"{plan}: {_of_bound(workflow.check_bound(plan), checked.made)}")
     return 0
+
+
+def _of_bound(proof: CheckedBound | None, plan: Plan) -> str:
+    if proof is None:
+        return "it copies nothing, and no plan copies less"
+    share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
+    above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
+    return (
+        f"no plan{bound_and_proof.covered(plan)} copies fewer than {proof.least:,} {proof.measure}, verified from "
+        f"{proof.prices:,} prices and {proof.partitions:,} partitions; this one copies {proof.moved:,}: {above}"
+    )
 
 
 def check_restart(path: Path, wanted: Wanted, form: Literal["text", "json"], of_plans: Mapping[str, bool]) -> int:

@@ -229,14 +229,18 @@ def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, 
     return write(out, one_spec.files_of(plan, others), say)
 
 
-def check_bound(path: Path) -> bound_json.CheckedBound:
-    """Verifies the bound of a plan, or of the plan in a folder. PlannerError if it doesn't hold."""
+def check_bound(path: Path) -> bound_json.CheckedBound | None:
+    """Verifies the bound of a plan, or of the plan in a folder; None if it copies nothing. PlannerError if it has none,
+    or if it doesn't hold.
+    """
     plan, file = plan_file.read(path), _beside(path, bound_json.FILE)
     if plan.bound.sha256 is None:
-        why = "the plan moves nothing, so it has no bound to check"
         if plan.resumes:
-            why = f"the plan finishes plan {plan.resumes.plan_id[:12]}, whose bound is to be checked"
-        raise PlannerError(f"{path}: {why}")
+            rest_of = plan.resumes.plan_id[:12]
+            raise PlannerError(f"{path}: the plan finishes plan {rest_of}, whose bound is to be checked")
+        if any(batch.replicas_moved for batch in plan.batches):
+            raise PlannerError(f"{path}: the plan has no bound to check: {plan.bound.proof}")
+        return None
     try:
         return bound_json.check(plan, read_bytes(file, BOUND), str(file))
     except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from folders import EXAMPLES
+from folders import EXAMPLES, TESTS
 
 JOURNAL = (
     '{"event": "run", "said": "A run began.", "time": "2026-11-24T08:00:00Z"}\n'
@@ -71,3 +71,10 @@ def test_show_takes_a_plan_or_a_journal(planner, arguments):
     """`show` takes either a plan or a journal; neither and both are refused."""
     ran = planner("show", *arguments)
     assert (1, True) == (ran.code, "show takes a PLAN or --journal FILE, one of them" in ran.err)
+
+
+def test_a_bound_is_checked_where_something_is_copied(planner):
+    """A plan that only elects leaders has no prices to verify, and passes."""
+    elects = planner("check", TESTS / "cases" / "leaders-only" / "plan.json", "--bound")
+    assert 0 == elects.code
+    assert "it copies nothing, and no plan copies less" in elects.out
