@@ -148,7 +148,7 @@ def check(
 
 def _of_bound(proof: CheckedBound | None, plan: Plan) -> str:
     if proof is None:
-        return "it copies nothing, and no plan copies less"
+        return "it copies nothing between brokers, and no plan copies less"
     share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
     above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
     return (

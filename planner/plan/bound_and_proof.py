@@ -51,7 +51,7 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
     forced_only = problem.rebalance != "all"
     in_replicas = least_replicas >= 0 and not moved
     gap = gap_percent(replicas, least_replicas) if in_replicas else gap_percent(moved, least)
-    why = UNPROVEN if moved and certificate is None else proof(certificate, forced_only, spec.apart)
+    why = UNPROVEN if (moved or replicas) and certificate is None else proof(certificate, forced_only, spec.apart)
     windows = (problem.balance.topic_replicas, problem.balance.replicas)
     starts_of_topics, starts = (each.kind == "spread" and each.value > 1 for each in windows)
     if certificate is not None and gap and not forced_only and starts_of_topics:

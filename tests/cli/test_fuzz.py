@@ -1,7 +1,7 @@
 """More than two thousand broken and hostile inputs: each is refused with a message or accepted, and nothing crashes.
 
 The inputs are drawn from seeds, so a failure names the seed to draw again. `PLANNER_FUZZ_INPUTS` sets how many there
-are; the quick profile draws a tenth.
+are; the quick profile draws a few.
 """
 
 from __future__ import annotations

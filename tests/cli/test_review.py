@@ -77,4 +77,4 @@ def test_a_bound_is_checked_where_something_is_copied(planner):
     """A plan that only elects leaders has no prices to verify, and passes."""
     elects = planner("check", TESTS / "cases" / "leaders-only" / "plan.json", "--bound")
     assert 0 == elects.code
-    assert "it copies nothing, and no plan copies less" in elects.out
+    assert "it copies nothing between brokers, and no plan copies less" in elects.out

@@ -189,7 +189,10 @@ def test_settings_that_cannot_be_are_refused(site: Site) -> None:
         ("batch_at_most=1", "no such setting; the nearest is kafka_reassign_batches_at_most. Nothing was started"),
         ("throttle_bytes_per_sec=-5", "kafka_reassign_throttle_bytes_per_sec mustn't be negative."),
         ("environment=KAFKA_OPTS=-Da=b", "kafka_reassign_environment is 'KAFKA_OPTS=-Da=b'; allowed: -e '{"),
-        ("batches=1", "-e kafka_reassign_batches: it is a variable of the plan, and another plan would run than the"),
+        (
+            "batches=1",
+            "-e kafka_reassign_batches: it isn't a setting; the plan and the role set it; allowed: the settings in",
+        ),
         ("bin_dir=/no/bin", "/no/bin/kafka-broker-api-versions.sh can't be started: No such file or directory"),
     ):
         run = site.play("apply", "-e", f"kafka_reassign_{given}")

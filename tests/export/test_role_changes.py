@@ -12,6 +12,7 @@ from role_files import loaded
 changes = loaded("module_utils/kafka_reassign_changes")
 
 STARTED = (0, "Successfully started partition reassignment for a-0\n", "")
+SHOWN = "\tTopic: a\tPartition: 0\tLeader: 2\tReplicas: {},2\tIsr: 2\tElr: \n"
 DOWN = (1, "", "Error: Timed out waiting for a node assignment. Call: incrementalAlterConfigs\n")
 KEEPS, RATE = "--disallow-replication-factor-change", "--throttle"
 
@@ -198,8 +199,12 @@ def test_a_dead_preferred_leader_holds_no_rollback_up(tmp_path: Path) -> None:
     """A leader that isn't elected because its broker is down is reported. Any other failure still fails."""
     why = "org.apache.kafka.common.errors.PreferredLeaderNotAvailableException: The preferred leader was not available."
     failed = 1, f"Error completing leader election (PREFERRED) for partition: a-0: {why}\n", ""
+    led = f"{failed[1]}Successfully completed leader election (PREFERRED) for partitions b-1\n"
+    both = Cluster(tmp_path, (1, led, ""), (0, SHOWN.format(9), ""), down_brokers=[9])
+    said = ": 1 leader was elected; without its preferred leader, which isn't live: a-0."
+    assert [True] == [each.endswith(said) for each in changes.elect(both)["said"]]
     for first, elected in ((9, True), (1, False)):
-        shown = 0, f"\tTopic: a\tPartition: 0\tLeader: 2\tReplicas: {first},2\tIsr: 2\tElr: \n", ""
+        shown = 0, SHOWN.format(first), ""
         found = changes.elect(Cluster(tmp_path, failed, shown, down_brokers=[9]))
         assert (elected, 0) == (found["elected"], found["elections"])
         assert ([] == found["said"]) != elected

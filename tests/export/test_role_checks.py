@@ -254,3 +254,23 @@ def test_a_throttle_file_that_cannot_be_read_changes_nothing(tmp_path: Path) -> 
     given = {"tools": {}, "throttle_file": str(tmp_path), "throttle_bytes_per_sec": 7}
     rate, said = Cluster(SimpleNamespace(params=given)).wanted_rate()
     assert (7, True) == (rate, "Is a directory" in said)
+
+
+def test_a_rollback_goes_on_without_brokers_that_are_down(tmp_path: Path) -> None:
+    """A broker that was down from the start is no reason to hold. Lists with it are named before they are needed."""
+    wanted = {"apply": {}, "rollback": {}, "unpreferred": ["a 0 2"]}
+    (tmp_path / "leaders.json").write_text(json.dumps(wanted))
+    answers = {
+        "brokers": "".join(f"h:9092 (id: {broker} rack: a isFenced: false) -> (\n" for broker in (1, 2)),
+        "topics": "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2,9\tIsr: 1,2\tElr: \n",
+    }
+    given = {"target": "", "origin": "", "leaving_brokers": [], "known": [], "before": False, "direction": "rollback"}
+    given |= {"expected_brokers": [1, 2, 9], "disk_limits": {}, "lag_limits": {}, "plan_dir": str(tmp_path)}
+    given |= {"tools": {each: [each] for each in answers}}
+
+    def run(argv: list[str], **_: object) -> tuple[int, str, str]:
+        return 0, "" if "--under-min-isr-partitions" in argv else answers[argv[0]], ""
+
+    for down, guards in (([9], set()), ([], {"live_brokers"})):
+        cluster = Cluster(SimpleNamespace(params={**given, "down_brokers": down}, run_command=run))
+        assert (guards, down) == (cluster.look()["reasons"].keys(), cluster.leaders()["needed"])

@@ -139,7 +139,10 @@ class BoundSection(Section, frozen=True, kw_only=True):
     ]
     sha256: Annotated[
         Sha256 | None,
-        doc("SHA-256 of bound.json, from which the bound can be worked out again; null where nothing moves."),
+        doc(
+            "SHA-256 of bound.json, from which the bound can be worked out again; null where nothing moves, and "
+            "without a proof."
+        ),
     ]
     excess: Annotated[
         ExcessSection | None,

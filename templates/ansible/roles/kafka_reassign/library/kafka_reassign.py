@@ -64,7 +64,7 @@ options:
     type: bool
     default: false
   down_brokers:
-    description: Brokers of the plan that are not live; for C(refusing), those that will be down.
+    description: Brokers of the plan that are not live; for C(refusing), those that will be down; else those of C(dead).
     type: list
     elements: int
     default: []
@@ -204,7 +204,11 @@ problem:
   type: str
 live: {description: Ids of the live brokers., returned: for check, type: list, elements: int}
 dead: {description: Brokers that a rollback goes on without., returned: for check, type: list, elements: int}
-needed: {description: Dead brokers in lists that the batch wants., returned: before a batch, type: list, elements: int}
+needed:
+  description: Brokers that aren't live in lists that are wanted.
+  returned: for leaders, and before a batch
+  type: list
+  elements: int
 known:
   description: Partitions that are out of sync or without a leader.
   returned: for check
@@ -386,7 +390,7 @@ def main():
     except ToolError as error:
         module.fail_json(msg=str(error), calls=cluster.calls)
     began = {"event": "run", "said": f"A run began: {given['direction']} of plan {given['plan_id'][:12]}."}
-    elected = {"event": "elect", "elections": result.get("elections")}
+    elected = {"event": "elect", **({"elections": result["elections"]} if result.get("elections") else {})}
     what = elected if "elected" in result else {"event": "cordon" if given["ask"] == "cordon" else "throttles"}
     said = [{**what, "said": each} for each in result.get("said", [])]
     entries = [*given["entries"], *([began] if given["ask"] == "begin" else []), *said]

@@ -94,7 +94,7 @@ class Cluster:
         given = self.given
         racks = output.broker_racks(self.required("brokers"))
         found = {"live": sorted(racks), "done": [], "moving": [], "offline": [], "known": [], "unmade": []}
-        # A rollback goes on without brokers that aren't live, up to the first batch that puts replicas back on them.
+        # A rollback goes on without brokers that aren't live, up to the first batch whose lists have them.
         found["dead"] = sorted({*given["expected_brokers"]} - {*racks}) if given["direction"] == "rollback" else []
         needed = set(given["expected_brokers"]) - set(found["dead"])
         problem = checks.absent(needed, racks, given["racks"]) or self.unusable_dirs(racks)
@@ -159,8 +159,8 @@ class Cluster:
             described,
             sorted(output.partitions(below)),
             active,
-            self.given["expected_brokers"],
-            self.given["leaving_brokers"],
+            set(self.given["expected_brokers"]) - set(self.given["down_brokers"]),
+            self.given["leaving_brokers"] + self.given["down_brokers"],
             set(target),
             set(self.given["known"]),
         )
@@ -241,8 +241,11 @@ class Cluster:
             "batches": sorted(number for number, each in wanted[direction].items() if set(each) - leading),
             "unpreferred": sorted(set(wanted["unpreferred"]) - (leading - turned)) if direction == "rollback" else [],
         }
+        named = ["-".join(each.split()[:2]) for each in wanted["unpreferred"]]
+        listed = {broker for name in named if name in described for broker in described[name][1]}
         # If a task retries until nothing is left and gives up, Ansible prints this message.
-        return {**found, "msg": "leaders aren't as planned" if any(found.values()) else ""}
+        msg = "leaders aren't as planned" if any(found.values()) else ""
+        return {**found, "needed": sorted(listed & set(self.given["down_brokers"])), "msg": msg}
 
     def refusing(self):
         """Partitions that would refuse writes with acks=all, or have no leader, without `down_brokers`.

@@ -293,7 +293,7 @@ class ActionModule(ActionBase):
         return "; ".join(of["cancel"])
 
     def complete(self, look):
-        """True if no partition of the batch moves any more or, before a batch, if the run isn't held or must end."""
+        """True if no partition of the batch moves anymore or, before a batch, if the run isn't held or must end."""
         if self.given.get("once"):
             return True
         if self.moves:

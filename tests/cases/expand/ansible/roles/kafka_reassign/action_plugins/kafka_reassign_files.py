@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.vars import load_extra_vars
 
 _PREFIX = "kafka_reassign_"
-_NAME = re.compile(_PREFIX + r"\w+")
+_NAME, _OPTION = re.compile(_PREFIX + r"\w+"), re.compile(rf"^ +({_PREFIX}\w+):", re.MULTILINE)
 # An inventory variable at least this similar to a setting is misspelled. Other variables may be another playbook's.
 _ALIKE = 0.85
 _MAPPINGS = ("kafka_reassign_environment", "kafka_reassign_reactions", "kafka_reassign_lag_limits")
@@ -30,9 +30,9 @@ def altered(digests, folders):
             yield path
 
 
-def named(role, *patterns):
-    """The names of all variables in the role's files that match these patterns."""
-    return {each for pattern in patterns for file in role.glob(pattern) for each in _NAME.findall(file.read_text())}
+def named(role, pattern, name=_NAME):
+    """The names of all variables in the role's files that match the pattern."""
+    return {each for file in role.glob(pattern) for each in name.findall(file.read_text())}
 
 
 def misspelled(names, settings, alike):
@@ -56,11 +56,12 @@ class ActionModule(ActionBase):
         """Return the `altered` files, and the `missing` files of the operator's tasks. Fail if a setting is wrong."""
         result = super().run(tmp, task_vars)
         playbooks, role = (Path(task_vars[key]) for key in ("playbook_dir", "role_path"))
-        settings, known = named(role, "meta/*.yml"), named(role, "meta/*.yml", "vars/*/*.yml")
+        settings = named(role, "meta/*.yml", _OPTION)
+        known = settings | named(role, "vars/*/*.yml")
         typed = {each for each in load_extra_vars(self._loader) if each.startswith(_PREFIX)}
         if plans := sorted(typed & known - settings):
-            # Ansible prefers -e to the variables of a role.
-            said = f"-e {plans[0]}: it is a variable of the plan, and another plan would run than the approved one"
+            # Ansible prefers -e to the variables of a role, so something other than what was approved would run.
+            said = f"-e {plans[0]}: it isn't a setting; the plan and the role set it"
             raise AnsibleActionFail(f"{said}; allowed: the settings in {role.name}/defaults. Nothing was started")
         others = {each for each in task_vars if each.startswith(_PREFIX)} - typed
         for where, names, alike in (("-e ", typed, 0), ("", others - named(role, "tasks/*.yml"), _ALIKE)):

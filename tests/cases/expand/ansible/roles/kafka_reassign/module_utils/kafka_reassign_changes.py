@@ -72,14 +72,15 @@ def elect(cluster):
     named = "".join(line.partition(" for partitions ")[2] for line in out.splitlines() if line.startswith(_ELECTED))
     count = len([name for name in named.split(",") if name.strip()])
     waiting = _led_by_dead(cluster, err + out) if code and given["down_brokers"] else []
+    said = [f"{count} leader{' was' if count == 1 else 's were'} elected"] if count else []
     if waiting:
         code = 0
+        said.append(f"without its preferred leader, which isn't live: {', '.join(waiting)}")
     return {
         "elected": code == 0,
         "elections": count,
         "changed": _ELECTED in out,
-        "said": [f"{given['name']}: {count} leader{' was' if count == 1 else 's were'} elected."] * bool(count)
-        + [f"{given['name']}: without its preferred leader, which isn't live: {', '.join(waiting)}."] * bool(waiting),
+        "said": [f"{given['name']}: {'; '.join(said)}."] if said else [],
         **_said("" if code == 0 else _not_elected(err + out) or shortened(err + out)),
     }
 

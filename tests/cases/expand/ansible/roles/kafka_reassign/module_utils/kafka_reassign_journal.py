@@ -3,6 +3,7 @@
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from datetime import datetime, timezone
@@ -33,7 +34,9 @@ def replace_json(path, content):
     partial.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        # Some network file systems refuse this for folders.
+        with contextlib.suppress(OSError):
+            os.fsync(folder)
     finally:
         os.close(folder)
 
