@@ -241,7 +241,7 @@ class Cluster:
             "batches": sorted(number for number, each in wanted[direction].items() if set(each) - leading),
             "unpreferred": sorted(set(wanted["unpreferred"]) - (leading - turned)) if direction == "rollback" else [],
         }
-        named = ["-".join(each.split()[:2]) for each in wanted["unpreferred"]]
+        named = {"-".join(each.split()[:2]) for each in wanted["unpreferred"]}
         listed = {broker for name in named if name in described for broker in described[name][1]}
         # If a task retries until nothing is left and gives up, Ansible prints this message.
         msg = "leaders aren't as planned" if any(found.values()) else ""
