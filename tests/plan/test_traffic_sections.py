@@ -201,6 +201,7 @@ def test_for_the_mean_hours_are_judged_and_not_planned_for() -> None:
     assert sentences.hours(plan)[0].startswith("worst broker in the worst of 168 hours, today → plan: in 3.99 kB/s → ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choice", "moved"),
     [

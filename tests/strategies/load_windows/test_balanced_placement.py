@@ -56,6 +56,7 @@ def test_a_small_cluster_has_the_least_of_all(seed: int) -> None:
     assert (0, moved, moved) == (outside.loads, judge.least_bytes(outside).exact, solution.least_bytes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_partitions_above_the_window_of_every_broker(seed: int) -> None:
     """No plan is within the windows; the bound is that of plans outside of them, and the plan is close to it."""
