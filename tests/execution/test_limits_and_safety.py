@@ -360,7 +360,6 @@ def test_without_disks_there_is_no_gate() -> None:
     ]
 
 
-@pytest.mark.slow
 def test_unstated_disks_and_unknown_sizes_are_warned_of() -> None:
     """There is a warning if only some brokers state a disk, or if sizes are unknown, but not for different disks."""
     even, unlike = replacement(disks=dict.fromkeys((1, 2, 4), 100)), replacement(disks={1: 100, 2: 200, 4: 100})

@@ -204,11 +204,7 @@ problem:
   type: str
 live: {description: Ids of the live brokers., returned: for check, type: list, elements: int}
 dead: {description: Brokers that a rollback goes on without., returned: for check, type: list, elements: int}
-needed:
-  description: Brokers that aren't live in lists that are wanted.
-  returned: for leaders, and before a batch
-  type: list
-  elements: int
+needed: {description: Dead brokers in lists that are wanted., returned: for leaders and look, type: list, elements: int}
 known:
   description: Partitions that are out of sync or without a leader.
   returned: for check
