@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka.admin import NewTopic
 from faults import MEGABYTE, SLOWLY, await_move
-from operator_at_work import Operator, Plan
+from operator_at_work import Lists, Operator, Plan
 
 from planner.cli.commands import commands
 
@@ -47,8 +47,15 @@ def brokers_of_new(operator: Operator, topic: str) -> set[int]:
     """The brokers on which Kafka places a new topic of twelve partitions with three replicas each."""
     operator.admin.create_topics([NewTopic(topic, num_partitions=12, replication_factor=3)])[topic].result()
     names = {f"{topic}-{number}" for number in range(12)}
-    operator.await_true(lambda: names <= operator.replicas().keys(), f"the partitions of {topic}")
-    return {broker for name, replicas in operator.replicas().items() if name in names for broker in replicas}
+    placed: Lists = {}
+
+    def all_placed() -> bool:
+        # Each look may ask another broker, which may not know the topic yet. So the answer is taken from a single look.
+        placed.update({name: replicas for name, replicas in operator.replicas().items() if name in names})
+        return names == placed.keys()
+
+    operator.await_true(all_placed, f"the partitions of {topic}")
+    return {broker for replicas in placed.values() for broker in replicas}
 
 
 def test_no_new_topic_lands_on_a_broker_that_leaves(operator: Operator) -> None:

@@ -56,7 +56,7 @@ def test_somebody_elses_partition_holds_elections_until_it_is_in_sync(operator: 
         pause.go.touch()
         held = "HELD, Before the elections of batch 02: 1 partition under-replicated: others-0. "
         operator.await_true(lambda: held in running.text, "the hold")
-        assert 1 == sum(leader != preferred[name] for name, leader in operator.leaders().items())
+        operator.await_equal(1, lambda: sum(leader != preferred[name] for name, leader in operator.leaders().items()))
         operator.start(6)
         run = running.wait()
     assert 0 == run.code, run.output

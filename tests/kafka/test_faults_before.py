@@ -144,8 +144,8 @@ def test_partitions_without_a_leader_hold_nothing_up(operator: Operator) -> None
     assert "Left out: batch 02." in run.text
     assert "Without a leader: single-0, single-2" in run.text
     waiting = {name: before[name] for name in ("single-0", "single-2")}
-    assert before | plan.replicas | waiting == operator.replicas()
-    assert "" == operator.throttles()
+    operator.await_equal(before | plan.replicas | waiting, operator.replicas)
+    operator.await_equal("", operator.throttles)
 
     operator.start(3)
     operator.await_true(operator.in_sync, "broker 3 to be back")

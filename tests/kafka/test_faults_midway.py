@@ -272,8 +272,7 @@ def test_a_consumer_group_falls_behind_in_the_middle_of_a_batch(operator: Operat
         run = running.wait()
     assert 0 == run.code, run.output
     assert 1 == run.text.count("HELD, ")
-    assert wanted.items() <= operator.replicas().items()
-    assert [] == operator.moving()
+    operator.await_moved(wanted)
     operator.await_equal("", operator.throttles)
     assert {} == operator.lost()
 
@@ -336,7 +335,7 @@ def test_throttles_of_somebody_else_are_put_back(operator: Operator) -> None:
     assert 0 == run.code, run.output
     assert "The throttle is 70000000 bytes a second from now on." in run.text
     operator.await_equal(set_before, operator.throttles)
-    assert wanted == operator.replicas()
+    operator.await_equal(wanted, operator.replicas)
     assert [] == operator.moving()
     assert [] == list((operator.folder / "home" / ".local" / "state" / "kafka_reassign").glob("throttles-*"))
     assert {} == operator.lost()

@@ -53,7 +53,7 @@ class Begun:
         """Run the playbook again: it applies the plan, loses nothing, and puts the throttles back."""
         run = self.plan.playbooks.play("apply")
         assert 0 == run.code, run.output
-        assert self.wanted == operator.replicas()
+        operator.await_equal(self.wanted, operator.replicas)
         assert [] == operator.moving()
         operator.await_equal(self.throttles, operator.throttles)
         kept = operator.folder / "home" / ".local" / "state" / "kafka_reassign"

@@ -90,7 +90,7 @@ def test_broker_removal(operator: Operator) -> None:
     plan = operator.plan({"remove_brokers": [6]})
     before = apply(operator, plan)
 
-    assert 0 == held(operator.replicas().values())[6]
+    operator.await_equal(0, lambda: held(operator.replicas().values())[6])
     operator.await_true(lambda: not operator.stored(6), "broker 6 to delete its replicas")
     roll_back(operator, plan, before)
 
@@ -126,7 +126,7 @@ def test_demoted_broker(operator: Operator) -> None:
     leaders = operator.leaders()
     operator.crash(4)
     assert 4 not in leaders.values()
-    assert leaders == operator.leaders()
+    operator.await_equal(leaders, operator.leaders)
     apply_again(operator, plan)
     roll_back(operator, plan, before)
 
