@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run(load: Callable[[], click.Command], name: str, arguments: list[str] | None = None) -> None:
     """Imports a command with `load`, runs it under its name, and exits."""
     _open_closed_streams()
-    _escape_what_streams_lack()
+    _keep_streams_readable()
     interrupts.ignore_at_exit()
     with interrupts.watched() as watch:
         try:
@@ -159,9 +159,15 @@ def _open_closed_streams() -> None:
         setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
-def _escape_what_streams_lack() -> None:
-    """Makes streams write characters that their encoding lacks as JSON escapes, instead of failing."""
+def _keep_streams_readable() -> None:
+    """Makes streams write characters that their encoding lacks as JSON escapes, instead of failing.
+
+    Libraries and child processes that print to descriptor 1, such as HiGHS, print to stderr instead of into the JSON.
+    """
     codecs.register_error(_ESCAPED, _escaped)
+    if (own := sys.__stdout__) and own is sys.stdout and own.fileno() == 1:
+        sys.stdout = os.fdopen(os.dup(1), "w", encoding=own.encoding)
+        os.dup2(2, 1)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=_ESCAPED)

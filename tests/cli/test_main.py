@@ -93,6 +93,29 @@ def test_a_closed_stdout_is_not_taken_by_the_next_file(folder: Path) -> None:
     assert (before, plans[0]) == ((folder / "s.yaml").read_bytes(), plans[1])
 
 
+@pytest.mark.slow
+def test_what_libraries_print_is_not_in_the_output(tmp_path: Path) -> None:
+    """HiGHS may print a line of its own; stdout has the JSON alone, and so it has if a library always prints."""
+    disks, caps = {3: 20, 7: 28, 1: 21, 2: 16, 10: 7}, {7: {"max_leaders": 1}, 2: {"max_replicas": 1}}
+    caps[10] = {"max_replicas": 2}
+    brokers = [{"id": n, "capacity": {"disk": f"{size}MB"} | caps.get(n, {})} for n, size in disks.items()]
+    alone = [{"replicas": [n], "size": size} for n, size in ((3, "0B"), (10, "2MB"), (7, "21MB"))]
+    topics = [
+        {"name": "t0", "partitions": alone},
+        {"name": "t1", "partitions": [{"replicas": [3, 7], "size": "0B"}]},
+    ]
+    cluster = {"name": "c", "brokers": brokers, "topics": topics}
+    (tmp_path / "s.yaml").write_text(json.dumps({"version": 1, "cluster": cluster, "limits": {"disk_used": "95%"}}))
+    ran = shell("planner drain s.yaml --broker 10 --for disk=734378B --format json", tmp_path)
+    assert (0, 2_000_000) == (ran.returncode, json.loads(ran.stdout)["bound"]["bytes_moved"])
+    noisy = (
+        "import click, os; from planner.cli import main; main.run(lambda: click.Command('x', callback=echo), 'x', [])"
+    )
+    echo = "import os\ndef echo(): os.write(1, b'noise'); print('own')\n"
+    ran = subprocess.run([sys.executable, "-c", echo + noisy], capture_output=True, check=False)
+    assert (0, b"own\n", b"noise") == (ran.returncode, ran.stdout, ran.stderr)
+
+
 def refusing(error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     """What main prints on stderr if a command raises this error."""
 
