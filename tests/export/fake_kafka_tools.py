@@ -5,6 +5,7 @@ A reassignment completes after `polls` questions. One of the `lost` partitions i
 if somebody canceled it. For `lag` more questions, the asked broker still shows the old replicas, as one that lags
 behind the controller does.
 If `times_out`, a broker to throttle is down: --execute with a throttle gives up.
+If `refuses_dirs`, a planned log dir is cordoned: --execute fails after it has started the moves.
 The tools don't know `unknown_options`, {tool: options}, as the tools of Kafka 3.9 lack some of today's options.
 """
 
@@ -291,7 +292,9 @@ def _execute(given: dict[str, list[int]], cluster: dict[str, Any], throttle: str
         cluster["partitions"][name] |= {"target": replicas, "polls": cluster["polls"]}
     _say("Current partition replica assignment\n\n{}\n\nSave this to use as the --reassignment-json-file option")
     _say("Successfully started partition reassignment" + "s" * (len(given) > 1) + " for " + ",".join(given))
-    return 0
+    if cluster.get("refuses_dirs"):
+        _say(f"Error: Failed to alter dir for {next(iter(given))}-9")
+    return int(cluster.get("refuses_dirs", False))
 
 
 def _union(partition: dict[str, Any]) -> list[int]:

@@ -251,3 +251,31 @@ def test_a_rollback_stops_before_a_batch_with_a_dead_broker_in_its_lists(site: S
     site.set_cluster(brokers=[1, 2, 3, 4, 9], times_out=False)
     run = site.play("rollback")
     assert (0, ORIGIN) == (run.code, site.replicas()), run.output
+
+
+def test_a_batch_that_would_move_partitions_back_is_not_started(site: Site) -> None:
+    """If a partition is back where it was and another of its batch is at a later step, the run says what is left."""
+    site.set_cluster(partitions=at(TARGET | {"a-2": ORIGIN["a-2"]}))
+    run = site.play("apply")
+    assert (2, 0) == (run.code, site.calls("--execute")), run.output
+    left = "Partitions of batch 01 wait for it, but others of it are at another step already, and the batch would move "
+    left += "these back. It was not started; make a new plan of what is left (planner resume). They are a-2"
+    assert left in run.text
+    assert f"The run stopped at batch 01: {left}. rollback.yml goes back." == said(site)[-2]
+
+
+@pytest.mark.parametrize("cancels", [False, True], ids=["moves", "is canceled"])
+def test_a_batch_that_kafka_starts_in_part_is_told(site: Site, cancels: bool) -> None:
+    """If Kafka refuses a log dir, replicas move all the same: the run says so, and cancels them if it is asked to."""
+    site.set_cluster(refuses_dirs=True)
+    run = site.play("apply", "-e", f"kafka_reassign_cancel_on_failure={cancels}")
+    assert (2, cancels) == (run.code, site.calls("--cancel") == 1), run.output
+    goes_on = "and its moves were canceled" if cancels else "which goes on"
+    assert f"Batch 01 was started only in part, {goes_on}; Kafka says Error: Failed to alter dir for a-0-9" in run.text
+    told = "Its moves were canceled." if cancels else "What still moves goes on at its throttle."
+    stopped = (
+        f"The run stopped at batch 01: Error: Failed to alter dir for a-0-9. {told} Run the playbook again to go on"
+    )
+    assert f"{stopped}, or rollback.yml to go back." == said(site)[-2]
+    site.set_cluster(refuses_dirs=False)
+    assert (0, TARGET) == (site.play("apply").code, site.replicas())

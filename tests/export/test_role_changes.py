@@ -128,6 +128,27 @@ def test_what_kafka_says_of_a_batch_that_does_not_start_is_kept(tmp_path: Path) 
     assert "Cannot execute because there is an existing partition assignment." == found["said_by_kafka"]
 
 
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        (f"{STARTED[1]}Error: Failed to alter dir for a-0-1", "Error: Failed to alter dir for a-0-1"),
+        (
+            "Error: Error reassigning partition(s):\na-1: refused",
+            "Error: Error reassigning partition(s):\na-1: refused",
+        ),
+    ],
+    ids=["a log dir", "a partition"],
+)
+def test_a_batch_of_which_kafka_refuses_a_part_is_no_batch_that_was_not_started(
+    tmp_path: Path, out: str, said: str
+) -> None:
+    """If Kafka refuses a log dir or a partition, the others move: the result says so, with the refusal alone."""
+    before = "Current partition replica assignment\n\n{}\n\nSave this to use as the option during rollback\n"
+    found = changes.start(Cluster(tmp_path, (1, f"{before}{out}", "")))
+    assert (False, True, True) == (found["started"], found["changed"], found["partly"])
+    assert said == found["said_by_kafka"]
+
+
 def test_an_option_that_the_tool_does_not_know_is_left_out(tmp_path: Path) -> None:
     """An option that the tool doesn't know is tried once a run, and then left out."""
     cluster = Cluster(tmp_path, unknown(KEEPS[2:]), STARTED, STARTED)

@@ -264,10 +264,8 @@ copied_bytes:
   description: Bytes of the target's new replicas on their brokers, or null where they are unknown.
   returned: for measure, and with verify
   type: int
-started:
-  description: Whether the reassignment was started.
-  returned: for start
-  type: bool
+started: {description: Whether the reassignment was started., returned: for start, type: bool}
+partly: {description: Whether Kafka may move a part of it., returned: for a start that failed, type: bool}
 elected:
   description: Whether the tool elected the leaders, or found them elected already.
   returned: for elect

@@ -12,6 +12,8 @@ from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, shortened
 from ansible.module_utils.kafka_reassign_throttles import Throttles
 
 _STARTED = "Successfully started"
+# Kafka moves the other partitions, if there are any. The tool says this of those that it refused.
+_IN_PART = "Error reassigning partition"
 _ELECTED = "Successfully completed leader election"
 _NOT_ELECTED = re.compile(r"for partition: (\S+): (?:[\w.$]+: )?(.+?)\.?$", re.MULTILINE)
 # A broker older than Kafka 4.1 says this, whatever the tool's release. Then nothing was started.
@@ -23,6 +25,9 @@ _LOG_DIRS_MILLIS = "60000"
 
 def start(cluster):
     """Start the reassignment of the target file. Returns whether it started and, if not, what Kafka's tool said.
+
+    --execute starts the moves between brokers before it asks for log dirs. If a broker refuses a log dir, for example
+    one that is cordoned, the tool fails although replicas move: `partly` says so.
 
     If a broker is down, --execute sets the throttles of the topics and of the live brokers, waits a minute for that
     broker, and gives up before it starts anything. A second --execute starts the moves and leaves the throttles alone.
@@ -46,8 +51,9 @@ def start(cluster):
     # KIP-860: makes Kafka refuse any change of a replication factor. Kafka 4.1 and later have the option.
     keeps = ["--disallow-replication-factor-change"] if given["keeps_replication_factor"] else []
     code, out, err = run_newer(cluster, execute + throttle + options + given["execute_options"], keeps, [])
-    started = code == 0 and _STARTED in out
-    return {"started": started, "changed": started, **_said("" if started else _refused(out, err))}
+    started, partly = code == 0 and _STARTED in out, any(each in out + err for each in (_STARTED, _IN_PART))
+    said = {"started": started, "changed": partly, **_said("" if started else _refused(out, err))}
+    return said if started or not partly else {**said, "partly": True}
 
 
 def _said(by_kafka):
@@ -56,8 +62,9 @@ def _said(by_kafka):
 
 
 def _refused(out, err):
-    """What --execute says about its failure, without the present assignment that it prints first."""
-    return shortened(err + out.rpartition("option during rollback")[2])
+    """What --execute says about its failure, without the present assignment and the throttles that it prints first."""
+    _, started, after = out.rpartition("option during rollback")[2].rpartition(_STARTED)
+    return shortened(err + (after.partition("\n")[2] if started else after))
 
 
 def elect(cluster):

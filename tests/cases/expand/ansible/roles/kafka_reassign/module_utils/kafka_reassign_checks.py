@@ -7,6 +7,7 @@ from itertools import permutations
 
 # The most names in a sentence, and in a guard's reason, because several guards may give theirs at once.
 _NAMED, _FEW = 10, 5
+_STEP = ", another step of the plan"
 _GONE = (
     "If topics were deleted, planner resume plans the rest, and planner restart makes new steps; to go back, take "
     "their partitions out of rollback.json and give it to planner adopt. Kafka doesn't show topics that the tools' "
@@ -49,7 +50,8 @@ def standing(target, origin, described, active, misplaced, states):
     """A batch's partitions by where they are: `done`, `pending`, `moving`, or `strangers`, which are anywhere else.
 
     A partition on the right brokers in another order is pending: a canceled reassignment leaves this. A partition that
-    moves to none of the plan's lists is a stranger, because no run of this plan has started that move.
+    moves to none of the plan's lists is a stranger, because no run of this plan has started that move. One at another
+    step of the plan is a stranger to this batch, too, because the batch would move it back.
     """
     found = {"done": [], "pending": [], "moving": [], "strangers": []}
     for name, wanted in sorted(target.items()):
@@ -63,7 +65,10 @@ def standing(target, origin, described, active, misplaced, states):
         elif replicas is not None and sorted(replicas) in (sorted(wanted), sorted(origin[name])):
             found["pending"].append(name)
         else:
-            found["strangers"].append(name + (" (gone)" if replicas is None else f" (replicas {_text(replicas)})"))
+            step = _STEP if replicas in states.get(name, []) else ""
+            found["strangers"].append(
+                name + (" (gone)" if replicas is None else f" (replicas {_text(replicas)}{step})")
+            )
     return found
 
 
