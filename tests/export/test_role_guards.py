@@ -63,6 +63,18 @@ def test_bytes_are_those_of_the_new_replicas_on_their_brokers() -> None:
     assert None is look.copied_bytes("Querying brokers\n", wanted)
 
 
+def test_a_replica_in_a_log_dir_that_failed_is_named() -> None:
+    """A broker with a failed log dir lists all of its replicas but those in there. A broker without one may be slow."""
+    broken = '{"partitions":[],"error":"org.apache.kafka.common.errors.KafkaStorageException","logDir":"/d2"}'
+    whole = '{"partitions":[{"partition":"a-0","size":7}],"error":null,"logDir":"/d1"}'
+    text = f'{{"brokers":[{{"broker":4,"logDirs":[{broken},{whole}]}},{{"broker":5,"logDirs":[{whole}]}}]}}\n'
+    rows = look.unstored(text, {4: {"a-0", "a-1"}, 5: {"a-1"}})
+    assert ["a-1 (broker 4, /d2)"] == rows
+    assert "replicas can't be copied, a log dir has failed: a-1 (broker 4, /d2)" == checks.unstored(rows)
+    assert checks.unstored(rows * 7).endswith(" and 2 more")
+    assert "" == checks.unstored([])
+
+
 DESCRIBED = {"a-0": (1, [1, 2, 4], [1, 2]), "b-0": (2, [2, 3], [2]), "c-0": (None, [3], [])}
 
 
@@ -241,6 +253,18 @@ def test_a_held_batch_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
     ] == [line for line in printed if "partitions" not in line]
     _, printed, _ = waited(monkeypatch, [DEAD, DEAD, {}], before=True)
     assert "HELD, Batch 01 of 1: not live: broker 4. Nothing of it is started. The run" in printed[0]
+
+
+def test_a_log_dir_that_fails_holds_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka never completes a move to a failed log dir, and its broker lives. What was measured counts for a minute."""
+    said = "replicas can't be copied, a log dir has failed: a-0 (broker 4, /d2)"
+    result, printed, seconds = waited(monkeypatch, [{}] * 6 + [{"unstored": said}] + [{}] * 60)
+    assert f"held for 5 min: {said}" == result["msg"]
+    assert 60 + 300 <= seconds <= 60 + 360
+    assert 1 == sum(f"HELD, Batch 01 of 1: {said}. Replicas keep moving" in line for line in printed)
+    mended = [{}] * 6 + [{"unstored": said}] * 6 + [{"unstored": ""}] * 6 + [{"moving": []}]
+    result, printed, _ = waited(monkeypatch, mended)
+    assert (False, True) == (result.get("failed", False), any("GOES ON" in line for line in printed))
 
 
 def test_a_hold_may_be_handed_back_to_be_told_of(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -239,6 +239,12 @@ def overfull(used, limits):
     )
 
 
+def unstored(rows):
+    """A phrase on replicas that can't be copied because their log dir has failed; else an empty one."""
+    more = f" and {len(rows) - _FEW} more" if len(rows) > _FEW else ""
+    return f"replicas can't be copied, a log dir has failed: {'; '.join(rows[:_FEW])}{more}" if rows else ""
+
+
 def lagging(lags, limits):
     """A phrase on consumer groups that are behind their limits, or whose lag is unknown; else an empty one."""
     found = []

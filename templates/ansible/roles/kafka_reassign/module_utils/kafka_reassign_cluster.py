@@ -206,8 +206,7 @@ class Cluster:
         said = shortened(err + out) if code else err
         found = {"rc": code, "stderr": said, "moving": output.moving(out), "done": output.reached(out)}
         found.update(elsewhere=output.elsewhere(out), reached=len(found["done"]), partitions=len(target))
-        found["copied_bytes"] = self.copied() if self.given["measure"] else None
-        return found
+        return {**found, "copied_bytes": None, **(self.copied(set(found["moving"])) if self.given["measure"] else {})}
 
     def reached(self):
         """How far the target's partitions are; `held` are other partitions on brokers that should be empty by then."""
@@ -220,15 +219,18 @@ class Cluster:
         said = checks.controllers(self.voters(), leaving) if leaving else ""
         return {**found, "held": checks.held(others, leaving), "said": [said] if said else []}
 
-    def copied(self):
-        """Bytes that the target's new replicas have so far; None if kafka-log-dirs gets no answer."""
+    def copied(self, moving=frozenset()):
+        """Bytes of the target's new replicas so far, None without an answer; `unstored` says which have no log dir."""
         wanted = output.arriving(*self.lists())
         if not wanted:
-            return 0
+            return {"copied_bytes": 0}
         topics = sorted({name.rpartition("-")[0] for names in wanted.values() for name in names})
         only = ["--topic-list", ",".join(topics)] if len(topics) <= _TOPICS_GIVEN else []
         out = self.asked("log_dirs", "--describe", "--broker-list", ",".join(map(str, sorted(wanted))), *only)
-        return None if out is None else output.copied_bytes(out, wanted)
+        if out is None:
+            return {"copied_bytes": None}
+        rows = output.unstored(out, {broker: names & moving for broker, names in wanted.items()})
+        return {"copied_bytes": output.copied_bytes(out, wanted), "unstored": checks.unstored(rows)}
 
     def leaders(self):
         """Batches with a wrong leader, and partitions that still have to get back a leader that isn't preferred."""

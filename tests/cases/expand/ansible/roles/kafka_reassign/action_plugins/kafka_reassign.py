@@ -28,6 +28,7 @@ REACTIONS = {
     "command": "hold",
     "disk": "cancel",
     "lag": "hold",
+    "log_dirs": "hold",
 }
 _WORDS = ("ignore", "hold", "finish", "cancel")
 # The arguments of a task that only this plugin reads; the module gets the others.
@@ -236,7 +237,7 @@ class ActionModule(ActionBase):
         self.started, self.parent = time.monotonic(), os.getppid()
         self.held_since, self.hold, self.finish, self.told = None, "", [], set()
         self.rate = int(self.given.get("throttle_bytes_per_sec") or 0)
-        self.measured = (0, 0)  # At the last progress line: seconds since the start, and bytes.
+        self.measured, self.unstored = (0, 0), ""  # At the last progress line: seconds since the start, and bytes.
         self.last = {"moving": [], "elsewhere": [], "partitions": 0}
         # The cluster was inspected right before the batch, so the next inspection is due later.
         next_cluster = self.started + (float(self.given["guard_seconds"]) if self.moves else 0)
@@ -245,6 +246,7 @@ class ActionModule(ActionBase):
             now = time.monotonic()
             deep, measure = now >= next_cluster, now >= next_line
             look = self.look(deep, measure)
+            self.unstored = look.get("unstored", self.unstored)
             next_cluster = now + float(self.given["guard_seconds"]) if deep else next_cluster
             if (deep or look["reasons"]) and (cancel := self.judge(self.reasons(look))):
                 return {**look, "failed": True, "cancel": True, "msg": cancel}
@@ -274,7 +276,7 @@ class ActionModule(ActionBase):
         """The reasons not to go on, by guard. Empty if no partition is pending, because then nothing would start."""
         if look.get("pending") == []:
             return {}
-        found = {**look["reasons"], **self.clock()}
+        found = {**look["reasons"], **self.clock(), **({"log_dirs": self.unstored} if self.unstored else {})}
         if look["rc"] != 0:
             # The exception's name alone: the rest, such as a time, changes and would look like a new reason.
             first = re.search(r"\w+Exception", look["stderr"])
@@ -310,7 +312,6 @@ class ActionModule(ActionBase):
 
     def look(self, deep, measure):
         """Ask how far the batch is. `deep` also inspects the cluster, and `measure` also adds up the copied bytes."""
-        measure = measure and bool(self.given.get("planned_bytes"))
         try:
             found = self.module(look_at_cluster=deep, measure=measure, verify=self.moves)
         except AnsibleActionFail as error:

@@ -265,6 +265,7 @@ copied_bytes:
   returned: for measure, and with verify
   type: int
 started: {description: Whether the reassignment was started., returned: for start, type: bool}
+unstored: {description: A phrase on replicas whose log dir has failed., returned: for measure, type: str}
 partly: {description: Whether Kafka may move a part of it., returned: for a start that failed, type: bool}
 elected:
   description: Whether the tool elected the leaders, or found them elected already.
@@ -340,7 +341,7 @@ def answer(cluster):
         "start": lambda: changes.start(cluster),
         "elect": lambda: changes.elect(cluster),
         "reached": cluster.reached,
-        "measure": lambda: {"copied_bytes": cluster.copied()},
+        "measure": cluster.copied,
         "leaders": cluster.leaders,
         "new": cluster.new_partitions,
         "refusing": cluster.refusing,

@@ -200,6 +200,20 @@ def lag(text):
     return sum(map(int, rows)) if rows else None
 
 
+def unstored(text, wanted):
+    """Rows on the `wanted` replicas, {broker: partitions}, that a broker doesn't have and one of its log dirs failed.
+
+    The output of kafka-log-dirs doesn't say which replicas a failed log dir has. It lists all others.
+    """
+    rows = []
+    for broker in _log_dirs(text) or []:
+        failed = [each["logDir"] for each in broker["logDirs"] if each["error"] is not None]
+        has = {each["partition"] for log_dir in broker["logDirs"] for each in log_dir["partitions"]}
+        lacks = sorted(set(wanted.get(broker["broker"], ())) - has) if failed else []
+        rows += [f"{name} (broker {broker['broker']}, {', '.join(failed)})" for name in lacks]
+    return rows
+
+
 def copied_bytes(text, wanted):
     """Bytes of the `wanted` replicas, {broker: partitions}, in the output of kafka-log-dirs; None if it has no JSON."""
     brokers = _log_dirs(text)
