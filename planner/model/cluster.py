@@ -247,8 +247,11 @@ def down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
     listed = {broker for row in known for broker in row.isr or ()}
     in_sync = {broker for row in known if row.leader is not None for broker in row.isr or ()}
     for broker in sorted(held.keys() - in_sync):
-        what = "only in ISRs without a leader, of" if broker in listed else "in no ISR of"
-        yield broker, f"broker {broker} is {what} its {counted(held[broker], 'replica')}: it seems to be down"
+        aside = ", leaderless partitions aside" if broker in listed else ""
+        yield (
+            broker,
+            f"broker {broker} is in no ISR of its {counted(held[broker], 'replica')}{aside}: it seems to be down",
+        )
 
 
 def unions(topics: Iterable[Topic]) -> Iterator[str]:

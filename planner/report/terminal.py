@@ -39,8 +39,8 @@ from planner.report.view import (
 _NEVER_WRAPPED, _NAMES = 16, 24
 _LONGEST_REST = 60
 _LONGEST_TEXT = 1_000
-# The most notes of a kind on a plan's screen, and the longest note, unless everything is asked for.
-_NOTES_SHOWN, _LONGEST_NOTE = 4, 160
+# The most notes of a kind on a plan's screen, unless everything is asked for.
+_NOTES_SHOWN = 4
 _ROWS_SHOWN = 30
 _MORE = "planner show --verbose lists them"
 
@@ -219,7 +219,7 @@ def _notes(plan: Plan) -> ViewSection:
 def _listed(kind: str, notes: Sequence[str]) -> list[str]:
     # One more note takes no more room than the line that would count it.
     most = len(notes) if len(notes) == _NOTES_SHOWN + 1 else _NOTES_SHOWN
-    shown = [f"{kind}: {formats.printable(note, _LONGEST_NOTE)}" for note in notes[:most]]
+    shown = [f"{kind}: {formats.printable(note)}" for note in notes[:most]]
     rest = len(notes) - len(shown)
     return [*shown, *([f"{kind}: {number(rest)} more; {_MORE}"] if rest else [])]
 

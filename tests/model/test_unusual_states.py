@@ -12,7 +12,7 @@ def test_a_broker_in_no_leaders_isr_seems_to_be_down() -> None:
     rows = [Partition(0, (1, 2), 1, (1,)), Partition(1, (2, 3), None, (3,)), Partition(2, (1, 3), 1, (1,))]
     assert [
         "broker 2 is in no ISR of its 2 replicas: it seems to be down",
-        "broker 3 is only in ISRs without a leader, of its 2 replicas: it seems to be down",
+        "broker 3 is in no ISR of its 2 replicas, leaderless partitions aside: it seems to be down",
     ] == [sentence for _, sentence in down(rows)]
     assert [2, 3] == [broker for broker, _ in down(rows)]
     assert [] == list(down([Partition(0, (1, 2), 1, None), Partition(1, (2, 1), 2, (2, 1))]))

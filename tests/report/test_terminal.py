@@ -193,7 +193,7 @@ def test_names_are_shown_and_never_obeyed(name: str, detail: Detail) -> None:
 
 def test_what_is_not_met_and_warned_of_is_listed() -> None:
     """The first warnings and missed targets are listed, the rest counted; an exceeded limit is on top and in a row."""
-    plan = small(warnings=[f"w{n}" for n in range(9)])
+    plan = small(warnings=["w" * 200, *(f"w{n}" for n in range(1, 9))])
     plan["terms"][3] |= {"limit": 1}
     plan["limits"] = [{"key": "limits.bytes_moved", "limit": 1, "value": 2}]
     text = shown(plan)
@@ -201,6 +201,7 @@ def test_what_is_not_met_and_warned_of_is_listed() -> None:
     assert text.startswith("Refused: 1 of 1 limit is exceeded (limits.bytes_moved: 2 B, at most 1 B); ")
     assert re.search(r"\ncopied +24.0 GB  at most 1 B \(exceeded\)\n", text)
     assert "\nnot met: topic replicas (racks" in text
+    assert f"\nwarning: {'w' * 200}\nwarning: w1\n" in text
     assert "warning: w3\nwarning: 5 more; planner show --verbose lists them" in text
 
 

@@ -75,7 +75,12 @@ def read_part(text: str, file: str) -> StatePart:
         for log_dir in items(broker, "logDirs")
         if isinstance(log_dir, dict) and isinstance(log_dir.get("error"), str)
     )
-    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, notes=tuple(failed))
+    holders = frozenset(
+        broker["broker"]
+        for broker in items(value, "brokers")
+        if any(items(log_dir, "partitions") for log_dir in items(broker, "logDirs")) and is_id(broker.get("broker"))
+    )
+    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, size_brokers=holders, notes=tuple(failed))
 
 
 _KEYS = ("partition", "size", "offsetLag", "isFuture")

@@ -37,6 +37,7 @@ from planner.model.cluster import (
     some,
 )
 from planner.model.errors import Finding, ImportStateError, Place
+from planner.model.formats import brokers as named_brokers
 from planner.model.formats import counted, first_names
 from planner.model.recorded import LARGEST_ID
 
@@ -103,7 +104,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     sizes = largest_sizes(chain.from_iterable(each.items() for each in known)) if known else None
     brokers, of_brokers = _brokers_seen(by_rank)
     only_topics, of_topics = _only_topics(parts, {topic.name for topic in merged.topics})
-    of_sizes = _size_notes(merged, ranked[0].file, sizes or {})
+    of_sizes = _size_notes(merged, ranked[0].file, parts, sizes or {}, moving)
     own_notes = (note for part in parts for note in part.notes)
     apart = (*of_entries, *of_brokers, *of_sizes)
     return Merged(
@@ -220,10 +221,30 @@ def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Configs) -> Non
     found.own[topic] = tuple(sorted(own.items()))
 
 
-def _size_notes(merged: Assignment, winner: str, sizes: Mapping[PartitionKey, int]) -> Iterator[str]:
-    """A note on sizes of partitions that don't exist, because the sizes may be of another cluster or time."""
+def _size_notes(
+    merged: Assignment,
+    winner: str,
+    parts: Iterable[StatePart],
+    sizes: Mapping[PartitionKey, int],
+    moving: Mapping[PartitionKey, RunningReassignment],
+) -> Iterator[str]:
+    """Notes on sizes of partitions that don't exist, and of replicas on brokers without any, because the sizes may be
+    of another time. Sizes of no broker that has replicas are of another cluster: ImportStateError.
+    """
     known = {(entry.topic, entry.partition.id) for entry in merged.entries} if sizes else set()
     strange = sorted(key for key in sizes if key not in known)
+    told = [part for part in parts if part.size_brokers]
+    holders = {broker for each in moving.values() for broker in each.removing}
+    holders.update(*(entry.partition.replicas for entry in merged.entries if told))
+    for part in told:
+        if others := part.size_brokers - holders:
+            without = f"which have none in {winner}"
+            if others == part.size_brokers:
+                message = f"has sizes of replicas on {named_brokers(others)} only, {without}"
+                raise ImportStateError(
+                    [Finding(Place(part.file), "", f"{message}; allowed: sizes of the same cluster")]
+                )
+            yield f"{part.file} has sizes of replicas on {named_brokers(others)}, {without}: of another time or cluster"
     if strange and len(strange) < len(sizes):
         yield f"sizes are given for {_partitions(strange)}, which {winner} doesn't have"
 
@@ -291,8 +312,8 @@ def reassigned(
     missing = [partition_name(*key) for key in moving if key not in known]
     count = len(moving) - len(missing)
     are, targets = ("partition is", "target") if count == 1 else ("partitions are", "targets")
-    then = "apply.yml once that is reached"
-    notes = [f"{count:,} {are} being reassigned: the plan starts from the {targets}, {then}"] if count else []
+    then = "run apply.yml once that is reached"
+    notes = [f"{count:,} {are} being reassigned: the plan starts from the {targets}; {then}"] if count else []
     if missing:
         notes.append(f"{missing[0]} is being reassigned ({len(missing)} such), but isn't in the assignment")
     return moved, tuple(notes)

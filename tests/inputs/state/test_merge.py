@@ -30,10 +30,11 @@ def reassignment(*partitions: tuple[str, int, list[int]]) -> str:
     return json.dumps({"version": 1, "partitions": rows})
 
 
-def sizes(**of: int) -> str:
-    """The output of kafka-log-dirs for one broker."""
+def sizes(*brokers: int, **of: int) -> str:
+    """The output of kafka-log-dirs for some brokers, 1 by default, each with the same replicas."""
     rows = [{"partition": name.replace("_", "-"), "size": size} for name, size in of.items()]
-    return json.dumps({"brokers": [{"broker": 1, "logDirs": [{"logDir": "/d", "partitions": rows}]}]})
+    dirs = [{"logDir": "/d", "partitions": rows}]
+    return json.dumps({"brokers": [{"broker": broker, "logDirs": dirs} for broker in brokers or (1,)]})
 
 
 def merged(*texts: str, to_targets: bool = False) -> Merged:
@@ -121,6 +122,15 @@ def test_sizes_of_several_files_are_the_largest() -> None:
     assert ("sizes are given for partition x-1, which f0 doesn't have",) == state.notes
 
 
+def test_sizes_from_brokers_without_replicas_are_of_another_cluster() -> None:
+    """Sizes of no broker that has replicas are refused; those of some brokers without replicas are noted."""
+    with pytest.raises(ImportStateError, match="f1: has sizes of replicas on brokers 8–9 only, which have none in f0;"):
+        merged(DESCRIBE, sizes(8, 9, a_0=5))
+    noted = "f1 has sizes of replicas on broker 9, which have none in f0: of another time or cluster"
+    assert (noted,) == merged(DESCRIBE, sizes(1, 9, a_0=5)).disagreements
+    assert () == merged(DESCRIBE, sizes(2, 8)).disagreements
+
+
 def test_brokers_are_those_of_the_tool_that_tells_racks() -> None:
     """Brokers and racks come from kafka-broker-api-versions, which prints `null` for no rack."""
     state = merged(DESCRIBE, VERSIONS)
@@ -163,7 +173,7 @@ def test_a_reassignment_in_progress_is_planned_from_its_target(texts: tuple[str,
     assert {"a": [(4, 2), (2, 3)]} == replicas(state)
     assert 4 == state.assignment.topics[0].partitions[0].leader
     assert (
-        "1 partition is being reassigned: the plan starts from the target, apply.yml once that is reached",
+        "1 partition is being reassigned: the plan starts from the target; run apply.yml once that is reached",
     ) == state.notes
 
 
@@ -218,7 +228,7 @@ def test_a_partition_has_arrived() -> None:
     found, notes = reassigned(rows, {("a", 0): moving((4,), (1,), (4, 1, 2)), ("gone", 5): moving((4,), (1,), None)})
     assert [Partition(0, (4, 2), 4, (4,)), rows[1].partition] == [each.partition for each in found]
     assert (
-        "1 partition is being reassigned: the plan starts from the target, apply.yml once that is reached",
+        "1 partition is being reassigned: the plan starts from the target; run apply.yml once that is reached",
         "gone-5 is being reassigned (1 such), but isn't in the assignment",
     ) == notes
 

@@ -210,7 +210,7 @@ def test_a_reassignment_is_planned_from_its_target_when_asked(tmp_path: Path) ->
     read = spec(tmp_path, "{assignment: d, reassigning: target}", d=moving)
     assert (2, 1) == read.cluster.topics[0].partitions[0].replicas
     assert (
-        "1 partition is being reassigned: the plan starts from the target, apply.yml once that is reached",
+        "1 partition is being reassigned: the plan starts from the target; run apply.yml once that is reached",
     ) == read.cluster.notes
     with pytest.raises(SpecError, match=r"d:2:2: partition 0 of a is being reassigned \(Adding Replicas: 2\)"):
         spec(tmp_path, "{assignment: d}", d=moving)
