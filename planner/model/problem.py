@@ -298,6 +298,18 @@ def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
     return there & (ranks == ranks.min(axis=1, keepdims=True))
 
 
+def may_be_elected(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
+    """(n, W): as `may_lead`, of the replicas on brokers that aren't out of sync, where one of these may lead."""
+    able = may_lead(problem, placed, rows)
+    if problem.out_of_sync is None or not problem.out_of_sync.any():
+        return able
+    live = np.where(np.append(problem.out_of_sync, True)[placed], -1, placed)
+    found = may_lead(problem, live, rows)
+    if problem.leader_ranks is not None:
+        found &= replica_ranks(problem, problem.leader_ranks, live[rows], rows) < NEVER_LEADS
+    return np.where(found.any(axis=1, keepdims=True), found, able)
+
+
 def may_be_reordered(problem: Problem) -> BoolArray:
     """(P,): partitions that rules on leaders allow to reorder or elect even if nothing else forces it. Their preferred
     or current leader should be another, or their slot has such a partition, a forced one, or several preferred leaders.

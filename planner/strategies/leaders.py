@@ -10,7 +10,7 @@ leader costs as much as in the flow. No data is copied for that.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -18,7 +18,17 @@ import numpy as np
 from planner.model.build_problem import rows_to_place, taken_over, today
 from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
-from planner.model.problem import NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, leaderless, may_lead
+from planner.model.problem import (
+    NEVER_LEADS,
+    UNCAPPED,
+    BoolArray,
+    IntArray,
+    LongArray,
+    Problem,
+    leaderless,
+    may_be_elected,
+    may_lead,
+)
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import rack_rule, sent_by_leader
 from planner.scoring.growth_scenarios import Scenario
@@ -41,26 +51,31 @@ def order(
     A broker that replaces another takes its position. `led` (P,): the broker that must lead, -1: any of the replicas.
     """
     placed = _led_by_its_side(problem, placed, wanted)
-    free = problem.may_lead_anew
+    free, every = problem.may_lead_anew, np.arange(problem.rows)
     leaders = leaders_after(problem, placed)
-    able = may_lead(problem, placed, np.arange(problem.rows))
-    if led is not None:
-        able &= (led[:, None] < 0) | (placed == led[:, None])
+    led = np.full(problem.rows, -1) if led is None else led
+    # Today's leader leads as long as the broker that must lead is out of sync.
+    now = led if problem.out_of_sync is None else np.where(problem.out_of_sync[led], problem.leaders, led)
+    able = may_lead(problem, placed, every) & ((led[:, None] < 0) | (placed == led[:, None]))
+    electable = may_be_elected(problem, placed, every) & ((led[:, None] < 0) | (placed == now[:, None]))
+    electable = np.where(electable.any(axis=1, keepdims=True), electable, able)
     if free.any():
-        choices = Choices.of(problem, placed, free, able)
-        plain, windowed, supplies = network(choices, wanted)
+        choices = Choices.of(problem, placed, free, electable)
         # If only forced changes are allowed, fewer changes come before more even leaders.
         solve = min_cost_flow.solve_cost_first if problem.forced_only else min_cost_flow.solve_excess_first
-        solved = solve(plain, windowed, supplies)
+        solved = solve(*network(choices, wanted))
+        if solved is None and solve(*network(Choices.of(problem, placed, free, able), wanted)) is not None:
+            # Caps hold once all brokers are back in sync; until then, the others lead as little above them as can be.
+            solved = solve(*network(choices, replace(wanted, caps=None)))
         if solved is None and wanted.caps is not None:
             raise InfeasibleError("no choice of leaders among the replicas that are placed keeps max_leaders")
         if solved is None:
             raise AssertionError("every partition has a replica that can lead it")
         leads = solved.units > 0
         leaders[np.flatnonzero(free)[choices.at[leads]]] = choices.targets[choices.brokers[leads]]
-        leaders = even_out(problem, placed, leaders, free if led is None else free & (led < 0), wanted, grown)
+        leaders = even_out(problem, placed, leaders, free & (led < 0), wanted, grown)
     # Partitions whose leader may not change keep their order, even on a replaced broker: they may have to wait.
-    return np.where(free[:, None], _in_order(problem, placed, leaders), placed)
+    return np.where(free[:, None], _in_order(problem, placed, leaders, led), placed)
 
 
 def leadable(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
@@ -237,7 +252,7 @@ class Choices:
         brokers, of = placed[rows[at], slots], rows[at]
         targets = np.flatnonzero(problem.targets).astype(np.int32)
         here = target_numbers(problem)
-        led = led_today(problem)[of]
+        led = led_now(problem)[of]
         costs = 2 * (led[:, 0] != brokers) + (led[:, 1] != brokers)
         settled = np.where(free, -1, problem.leaders)[:, None]
         fixed = counts_by_group(problem, settled, problem.topic_of, len(problem.topic_names))
@@ -273,11 +288,30 @@ def led_today(problem: Problem) -> IntArray:
     return taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
 
 
-def _in_order(problem: Problem, placed: IntArray, leaders: IntArray) -> IntArray:
-    """Each row's replicas sorted: the leader first, then by today's position, then by broker; -1 goes last."""
-    today = taken_over(problem, problem.replicas)
-    match = (placed[:, :, None] == today[:, None, :]) & (placed[:, :, None] >= 0)
-    position = np.where(match.any(axis=2), match.argmax(axis=2), today.shape[1] + placed)
+def led_now(problem: Problem) -> IntArray:
+    """(P, 2): as `led_today`, but the leader in place of a preferred leader in no ISR, which isn't elected."""
+    led = led_today(problem)
+    if problem.out_of_sync is not None:
+        off = (led[:, 1] >= 0) & np.append(problem.out_of_sync, False)[led[:, 0]]
+        led[off, 0] = led[off, 1]
+    return led
+
+
+def _in_order(problem: Problem, placed: IntArray, leaders: IntArray, led: IntArray) -> IntArray:
+    """Each row's replicas sorted: the leader first, then by today's position, then by broker; -1 goes last.
+
+    Where replicas and leader stay, a preferred leader in no ISR stays first, unless another (P,) must lead: it may come
+    back, and until then it isn't elected (see `broker_loads.leaders_after`).
+    """
+    if problem.out_of_sync is not None and problem.out_of_sync.any():
+        lists = today(problem)
+        stays = (leaders == problem.leaders) & (np.sort(placed) == np.sort(lists)).all(axis=1)
+        stays &= np.append(problem.out_of_sync, False)[lists[:, 0]] & ((led < 0) | (led == lists[:, 0]))
+        stays &= may_lead(problem, lists, np.arange(problem.rows))[:, 0]
+        leaders = np.where(stays, lists[:, 0], leaders)
+    now = taken_over(problem, problem.replicas)
+    match = (placed[:, :, None] == now[:, None, :]) & (placed[:, :, None] >= 0)
+    position = np.where(match.any(axis=2), match.argmax(axis=2), now.shape[1] + placed)
     key = np.where(placed == leaders[:, None], -1, position)
     key = np.where(placed < 0, np.iinfo(np.int32).max, key)
     return np.take_along_axis(placed, np.argsort(key, axis=1, kind="stable"), axis=1)
@@ -331,7 +365,7 @@ def _search(
     for on_brokers, of in zip(fixed_sent, sent, strict=True):
         np.add.at(on_brokers, here[leaders[fixed]], of[fixed])
     allowed = np.zeros(on.shape, dtype=bool, order="F")
-    at, slots = np.nonzero(may_lead(problem, placed, rows))
+    at, slots = np.nonzero(may_be_elected(problem, placed, rows))
     allowed[at, here[placed[rows[at], slots]]] = True
     if wanted.topic_leaders is None:
         of_topics: LongArray = np.stack([np.zeros_like(by_topic), np.full_like(by_topic, _ENDLESS)])
@@ -357,35 +391,8 @@ def _search(
 def _levels(problem: Problem, rows: IntArray, here: IntArray, brokers: int) -> IntArray:
     """(M, Bt): 2 if a broker isn't today's preferred leader, plus 1 if it doesn't lead at this moment."""
     levels = np.full((len(rows), brokers), 3, dtype=np.int8, order="F")
-    for todays, worth in zip(led_today(problem)[rows].T, (2, 1), strict=True):
+    for todays, worth in zip(led_now(problem)[rows].T, (2, 1), strict=True):
         at = np.where(todays >= 0, here[todays], -1)
         stays = np.flatnonzero(at >= 0)
         levels[stays, at[stays]] -= worth
     return levels
-
-
-def led_in_sync(problem: Problem, assignment: IntArray) -> IntArray:
-    """The assignment (P, W) with a broker that can lead in front, if the first broker is in no ISR.
-
-    Among the brokers that rules on leaders prefer, it is today's leader if that stays, else the first that may be
-    elected. Partitions that neither the plan nor such a rule changes keep their order: the broker may come back, and
-    until then it isn't elected (see `broker_loads.leaders_after`).
-    """
-    if problem.out_of_sync is None or not problem.out_of_sync.any():
-        return assignment
-    ordered, off = assignment.copy(), np.append(problem.out_of_sync, True)
-    ranks = problem.leader_ranks
-    if ranks is None:
-        ranks = np.zeros((len(problem.topic_names), len(problem.out_of_sync)), dtype=np.int16)
-    never = problem.out_of_sync | (ranks >= NEVER_LEADS)
-    changed = (assignment != today(problem)).any(axis=1) & (assignment[:, 0] >= 0)
-    stays = np.where(problem.leaders >= 0, ranks[problem.topic_of, problem.leaders], 0)
-    for row in np.flatnonzero(problem.may_lead_anew & off[assignment[:, 0]] & (changed | (stays > 0))).tolist():
-        brokers, topic = [broker for broker in assignment[row].tolist() if broker >= 0], problem.topic_of[row]
-        able = sorted(
-            (b for b in brokers if not never[topic, b]), key=lambda b: (ranks[topic, b], b != problem.leaders[row])
-        )
-        if able and (changed[row] or ranks[topic, able[0]] < stays[row]):
-            kept = [able[0], *(broker for broker in brokers if broker != able[0])]
-            ordered[row, : len(kept)] = kept
-    return ordered

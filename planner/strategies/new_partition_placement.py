@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, may_lead
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, may_be_elected
 from planner.scoring import broker_loads
 from planner.scoring.fair_shares import disk_weights, network_weights, rack_rule
 from planner.scoring.growth_scenarios import scenarios
@@ -74,10 +74,12 @@ class Filling:
         """Leaders on each row's own brokers; if no window limits topics' leaders, as few of a topic per broker as can
         be.
         """
-        topics, cells, held = _held(problem, broker_loads.leaders_after(problem, assignment)[:, None], rows)
+        leading = broker_loads.leaders_after(problem, assignment)[:, None]
+        topics, cells, held = _held(problem, leading, rows)
+        led = broker_loads.counts_by_group(problem, leading, np.zeros_like(problem.topic_of), 1)[0]
         of = np.unique(problem.topic_of[rows])
         one = np.ones((len(rows), 1), dtype=np.int32)
-        able = np.where(may_lead(problem, assignment, rows), assignment[rows], -1)
+        able = np.where(may_be_elected(problem, assignment, rows), assignment[rows], -1)
         nowhere = np.zeros((2, *cells.shape), dtype=np.int64)
         return cls(
             topics=topics,
@@ -91,7 +93,8 @@ class Filling:
             topic_windows=nowhere if wanted.topic_leaders is None else wanted.topic_leaders[:, of],
             windows=wanted.leaders,
             weights=network_weights(problem),
-            caps=None if wanted.caps is None else wanted.caps[1],
+            # While a broker is out of sync, others may lead more than their caps.
+            caps=None if wanted.caps is None else np.maximum(wanted.caps[1], led),
         )
 
 

@@ -36,7 +36,6 @@ from planner.strategies.flow.placement import copied, place
 from planner.strategies.flow.placement_network import Layout, lay_out
 from planner.strategies.flow.tie_exchanges import settled
 from planner.strategies.lagrangian_bound import GRAIN, Certificate, least
-from planner.strategies.leaders import led_in_sync
 from planner.strategies.load_windows.balanced_placement import even
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.certificates import Question, certified, outside_more
@@ -189,7 +188,7 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntAr
 def _leaders(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
     """Chooses preferred leaders, in sync if possible, by a second flow. Only `max_leaders` or `apart` move data."""
     placed = leaders.leadable(asked.problem, assignment, wanted)
-    return led_in_sync(asked.problem, leaders.order(asked.problem, placed, wanted, asked.grown))
+    return leaders.order(asked.problem, placed, wanted, asked.grown)
 
 
 def _new_partitions(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
@@ -197,7 +196,7 @@ def _new_partitions(asked: _Asked, wanted: Windows, assignment: IntArray) -> Int
     if not asked.problem.is_new.any():
         return assignment
     problem = replace(asked.problem, balance=asked.balance)
-    return led_in_sync(problem, new_partition_placement.levelled(problem, assignment, wanted))
+    return new_partition_placement.levelled(problem, assignment, wanted)
 
 
 def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
@@ -206,11 +205,11 @@ def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
         return assignment
     problem, layout = asked.problem, asked.layout
     placed, led = led_together(problem, assignment, wanted)
-    made = led_in_sync(problem, leaders.order(problem, placed, wanted, asked.grown, led))
+    made = leaders.order(problem, placed, wanted, asked.grown, led)
     if np.array_equal(placed, assignment) or asked.of_bytes or wanted.network_out is not None:
         return made
     around = placed_around(problem, layout, wanted, placed, led)
-    other = led_in_sync(problem, leaders.order(problem, around, wanted, asked.grown, led))
+    other = leaders.order(problem, around, wanted, asked.grown, led)
     # The other replicas may allow fewer choices of leaders.
     return min(made, other, key=lambda each: outside_and_copied(problem, layout, wanted, each))
 

@@ -187,3 +187,16 @@ def test_a_problem_has_the_hours_as_scenarios_of_traffic() -> None:
     assert [1400, 20, 20] == then.bytes_out_per_sec.tolist()
     assert found.size_bytes.tolist() == then.size_bytes.tolist()
     assert () == before(spec).scenario_names
+
+
+def test_a_spread_that_is_the_best_possible_is_not_forced() -> None:
+    """`set_racks` turns three racks into two: two replicas in one rack are then the best spread, and not forced."""
+    requested = Changes(set_racks=((3, "b"),), rebalance="none")
+    problem = build(spec_of({1: "a", 2: "b", 3: "c"}, {"t": [(1, 2, 3)]}, changes=requested))
+    assert not problem.forced.any()
+    worse = build(
+        spec_of(
+            {1: "a", 2: "a", 3: "b", 4: "b"}, {"t": [(1, 4)]}, changes=Changes(set_racks=((4, "a"),), rebalance="none")
+        )
+    )
+    assert worse.forced.all()

@@ -175,7 +175,7 @@ def test_new_leaders_that_are_out_of_sync(tmp_path: Path) -> None:
     [
         (4, [[1, 4], [5, 4, 1]], [], None),
         (6, [[5, 6]], [1], None),
-        (5, [[6, 5], [1, 4, 5], [1, 4, 5]], [2, 3], "t-4"),
+        (5, [[6, 5], [1, 5, 4], [1, 4, 5]], [2, 3], "t-4"),
     ],
 )
 def test_demoted_brokers_lead_neither_now_nor_once_they_are_back(

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pytest
 from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from properties import examples
 from planner.execution.partition_changes import changes
 from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build, today
-from planner.model.cluster import Reason
+from planner.model.cluster import Broker, Reason
 from planner.model.problem import IntArray, Problem, badly_led
 from planner.model.recorded import LeaderRacksRow, ReplicationFactorRow
 from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
@@ -23,7 +24,7 @@ from planner.scoring.broker_loads import leaders_after, loads
 from planner.scoring.independent_check import broken_rules, check
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
 from planner.scoring.windows import windows
-from planner.strategies.leaders import even_out, led_in_sync, order
+from planner.strategies.leaders import even_out, order
 from planner.strategies.optimum import solve
 
 
@@ -369,22 +370,26 @@ def test_todays_leader_stays_in_front_where_it_stays() -> None:
     """Today's leader comes before other brokers that can lead."""
     problem = down("all", set_replication_factor=(ReplicationFactorRow("t", 3),))
     plan = assignment_of(problem, [(4, 2, 1), (4, 2)])
-    assert [[1, 4, 2], [2, 4]] == ids_of(problem, led_in_sync(problem, plan))
+    assert [[1, 4, 2], [2, 4]] == ids_of(problem, order(problem, plan, windows(problem, Balance())))
+
+
+@pytest.mark.parametrize(("most", "held"), [(None, [3, 3, 0]), (2, [2, 4, 0]), (1, [1, 5, 0])])
+def test_as_even_as_the_replicas_in_sync_allow(most: int | None, held: list[int]) -> None:
+    """Broker 3 is in no ISR: of all choices of the others, none has less excess; a cap on broker 1 is kept."""
+    rows, requested = {"t": [(1, 2, 3)] * 3 + [(3, 1, 2)] * 3}, Changes(rebalance="leaders")
+    spec = with_isr(spec_of(no_racks(1, 2, 3), rows, leaders={"t": [1] * 6}, changes=requested), *[(1, 2)] * 6)
+    brokers = (Broker(1, max_leaders=most), Broker(2), Broker(3))
+    problem = build(replace(spec, cluster=replace(spec.cluster, brokers=brokers)))
+    led = leaders_after(problem, solve(problem, problem.balance).assignment).tolist()
+    assert held == [led.count(broker) for broker in range(3)]
+    choices = [each for each in product((0, 1), repeat=6) if most is None or each.count(0) <= most]
+    assert price(problem, tuple(led))[0] == min(price(problem, each)[0] for each in choices)
 
 
 def test_nothing_else_to_change_is_nothing_to_elect() -> None:
     """If nothing else changes, partitions with a preferred leader that is down keep their order and leaders."""
     problem = down("all")
     still = today(problem)
-    assert still.tolist() == led_in_sync(problem, still).tolist()
+    assert still.tolist() == order(problem, still, windows(problem, problem.balance)).tolist()
     assert problem.leaders.tolist() == leaders_after(problem, still).tolist()
     assert () == changes(problem, still)
-
-
-def test_a_spread_that_is_the_best_possible_is_not_forced() -> None:
-    """`set_racks` turns three racks into two: two replicas in one rack are then the best spread, and not forced."""
-    requested = Changes(set_racks=((3, "b"),), rebalance="none")
-    problem = build(spec_of({1: "a", 2: "b", 3: "c"}, {"t": [(1, 2, 3)]}, changes=requested))
-    assert not problem.forced.any()
-    worse = build(spec_of(RACKS, {"t": [(1, 4)]}, changes=Changes(set_racks=((4, "a"),), rebalance="none")))
-    assert worse.forced.all()
