@@ -254,17 +254,17 @@ def reconfigured(plan: Plan, now: Now) -> Iterator[Reconfigured]:
     """Configuration keys that changed since the plan was made, of topics that are in both, by topic and key."""
     inherited = plan.cluster.config_defaults or {}
     told_then = any(row.config or row.effective_config for row in plan.topics)
+    created = {row.topic for row in plan.new_topics if not row.partitions_before}
     for row in sorted(plan.topics, key=lambda row: row.name):
-        topic = now.topics.get(row.name)
-        if topic is None:
+        if (topic := now.topics.get(row.name)) is None:
             continue
         before = {**inherited, **(row.effective_config or {}), **row.config}
         today = in_force(topic, now.config_defaults)
         known = before.keys() & today.keys()
         known |= row.config.keys() if now.tells_configs else set()
         known |= dict(topic.config).keys() if told_then else set()
-        # A plan that knows any configuration would also know this key; if it doesn't, Kafka's default applied.
-        known |= {MIN_INSYNC} if (told_then or inherited) and MIN_INSYNC in today else set()
+        # A plan that knows any configuration would also know this key, except of topics that it creates.
+        known |= {MIN_INSYNC} if (told_then or inherited) and MIN_INSYNC in today and row.name not in created else set()
         for key in sorted(known.difference(THROTTLE_CONFIGS)):
             if before.get(key) != today.get(key):
                 yield Reconfigured(row.name, key, before.get(key), today.get(key))

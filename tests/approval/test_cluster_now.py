@@ -171,6 +171,19 @@ def test_a_topic_without_configuration_is_known_to_have_none_beside_others() -> 
     ] == list(reconfigured(then, replace(state, topics=beside)))
 
 
+def test_what_a_topic_that_the_plan_creates_inherits_is_no_change() -> None:
+    """A plan can't know what its own new topics inherit; what it sets on them itself is compared."""
+    topic = {"topic": "kept", "partitions_before": 0, "partitions": 1, "replication_factor": 1, "config": {},
+             "replicas": [[1]], "replica_assignment": "1"}  # fmt: skip
+    made = typed(plan(new_partitions=new_partitions(topic)))
+    silent, knows = configured(own=KEPT), configured(own=ONE)
+
+    assert [(), (Reconfigured("kept", "min.insync.replicas", "1", "2"),)] == [
+        tuple(reconfigured(structs.replace(then, new_partitions=made.new_partitions), found(effective=KEPT + TWO)))
+        for then in (silent, knows)
+    ]
+
+
 def test_changed_configuration_is_a_change_outside_the_plan() -> None:
     """A changed configuration is reported after the partitions, and counts as a change for --strict-state."""
     seen = since(configured(effective=ONE), found(effective=TWO))
