@@ -290,7 +290,7 @@ def test_a_new_rate_turns_nothing_around(recorded: Path, monkeypatch: pytest.Mon
 
 
 def test_a_new_rate_is_one_of_log_dirs_too(recorded: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The new rate applies to a move inside a broker, which only --verify shows, and with the broker's id."""
+    """The new rate applies to a move inside a broker, which only --verify shows, and where a log dir is refused."""
     cluster, target = Cluster(recorded), tmp_path / "target.json"
     row = {"topic": "next", "partition": 0, "replicas": [1, 2], "log_dirs": ["/d2", "any"]}
     target.write_text(json.dumps({"partitions": [row]}))
@@ -304,6 +304,16 @@ def test_a_new_rate_is_one_of_log_dirs_too(recorded: Path, monkeypatch: pytest.M
     monkeypatch.setattr(cluster, "run", lambda argv: executed.append(argv) or (0, "", ""))
     assert ["The throttle is 80 bytes a second from now on."] == throttles.Throttles(cluster).set_rate()
     assert ["--throttle", "80", "--replica-alter-log-dirs-throttle", "80"] == executed[0][-6:-2]
+
+    refused = "Successfully started partition reassignment for next-0\nError: Failed to alter dir for next-0-1\n"
+    monkeypatch.setattr(cluster, "run", lambda argv: (1, refused, ""))
+    assert ["The throttle is 80 bytes a second from now on."] == throttles.Throttles(cluster).set_rate()
+    fails = (
+        'Current partition replica assignment\n\n{"version":1}\n\nSave this as the option during rollback\nError: no\n'
+    )
+    monkeypatch.setattr(cluster, "run", lambda argv: (1, fails, ""))
+    with pytest.raises(throttles.ToolError, match=r"^the throttle couldn't be changed: Error: no$"):
+        throttles.Throttles(cluster).set_rate()
 
 
 def test_throttles_that_cannot_be_lifted_now_stay(recorded: Path) -> None:

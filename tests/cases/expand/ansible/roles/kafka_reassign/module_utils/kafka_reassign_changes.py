@@ -8,10 +8,9 @@ import re
 from pathlib import Path
 
 from ansible.module_utils import kafka_reassign_output as output
-from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, shortened
+from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, STARTED, refused, shortened
 from ansible.module_utils.kafka_reassign_throttles import Throttles
 
-_STARTED = "Successfully started"
 # Kafka moves the other partitions, if there are any. The tool says this of those that it refused.
 _IN_PART = "Error reassigning partition"
 _ELECTED = "Successfully completed leader election"
@@ -40,8 +39,8 @@ def start(cluster):
     if given["down_brokers"]:
         if throttle:
             _, out, err = cluster.run([*execute, *throttle])
-            if _STARTED not in out and NO_BROKER not in out + err:
-                return {"started": False, **_said(_refused(out, err))}
+            if STARTED not in out and NO_BROKER not in out + err:
+                return {"started": False, **_said(refused(out, err))}
         throttle = ["--additional"]
     if given["with_log_dirs"]:
         options += ["--timeout", _LOG_DIRS_MILLIS]
@@ -51,20 +50,14 @@ def start(cluster):
     # KIP-860: makes Kafka refuse any change of a replication factor. Kafka 4.1 and later have the option.
     keeps = ["--disallow-replication-factor-change"] if given["keeps_replication_factor"] else []
     code, out, err = run_newer(cluster, execute + throttle + options + given["execute_options"], keeps, [])
-    started, partly = code == 0 and _STARTED in out, any(each in out + err for each in (_STARTED, _IN_PART))
-    said = {"started": started, "changed": partly, **_said("" if started else _refused(out, err))}
+    started, partly = code == 0 and STARTED in out, any(each in out + err for each in (STARTED, _IN_PART))
+    said = {"started": started, "changed": partly, **_said("" if started else refused(out, err))}
     return said if started or not partly else {**said, "partly": True}
 
 
 def _said(by_kafka):
     """What Kafka's tool said when it failed; also as `msg`, which Ansible prints if the task fails."""
     return {"said_by_kafka": by_kafka, **({"msg": by_kafka} if by_kafka else {})}
-
-
-def _refused(out, err):
-    """What --execute says about its failure, without the present assignment and the throttles that it prints first."""
-    _, started, after = out.rpartition("option during rollback")[2].rpartition(_STARTED)
-    return shortened(err + (after.partition("\n")[2] if started else after))
 
 
 def elect(cluster):

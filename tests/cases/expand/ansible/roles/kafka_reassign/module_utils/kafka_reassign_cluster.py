@@ -13,6 +13,8 @@ from ansible.module_utils import kafka_reassign_output as output
 # A list of topics longer than this may not fit into one argument of a command.
 _TOPICS_GIVEN = 100
 _HEAD, _TAIL = 400, 200
+# --execute says this once the moves between brokers have begun.
+STARTED = "Successfully started"
 # Kafka's tools say this about a broker that is down.
 NO_BROKER = "Timed out waiting for a node assignment"
 # And they say this if they mistake the first bytes of TLS for the length of an answer.
@@ -21,6 +23,12 @@ _NO_TLS = "Java heap space"
 
 class ToolError(Exception):
     """One of Kafka's tools failed. The message has what it said, shortened."""
+
+
+def refused(out, err):
+    """What --execute says about its failure, without the present assignment and the throttles that it prints first."""
+    _, started, after = out.rpartition("option during rollback")[2].rpartition(STARTED)
+    return shortened(err + (after.partition("\n")[2] if started else after))
 
 
 def shortened(text):
