@@ -52,19 +52,21 @@ def assign(
     rounds, nobody owns what moves between members. A user's own function gets the three mappings and returns one like
     this function's. PlannerError for an unknown assignor, and for an invalid result of a user's own.
 
-    Only the broker's assignors use `topic_ids` (`kafka-topics --describe`) and `instances`, the `group.instance.id` of
-    static members. Source: Kafka 4.1, RangeAssignor, RoundRobinAssignor, AbstractStickyAssignor (KIP-54, KIP-429); for
-    the broker's, Kafka 4.3 (KIP-848, KIP-932).
+    Only the broker's assignors use `topic_ids` (`kafka-topics --describe`); only both `range` and `roundrobin` use
+    `instances`, the `group.instance.id` of static members. Source: Kafka 4.1, RangeAssignor, RoundRobinAssignor,
+    AbstractStickyAssignor (KIP-54, KIP-429); for the broker's, Kafka 4.3 (KIP-848, KIP-932).
     """
     wanted = {topic for listed in subscriptions.values() for topic in listed}
     counts = {topic: count for topic, count in topics.items() if topic in wanted}
     members = {member: sorted(set(listed) & counts.keys(), key=utf16_key) for member, listed in subscriptions.items()}
+    static = instances or {}
+    # Static members come first (AbstractPartitionAssignor.MemberInfo).
+    order = sorted(members, key=lambda each: (each not in static, utf16_key(static.get(each, each))))
     match assignor:
         case "range" | "server-range":
-            static = (instances or {}) if assignor == "server-range" else {}
-            return _range(counts, members, static)
+            return _range(counts, members, order)
         case "roundrobin":
-            return _round_robin(counts, members)
+            return _round_robin(counts, members, order)
         case "sticky" | "cooperative-sticky":
             return _sticky(counts, members, _undisputed(members, owned or {}))
         case "uniform":
@@ -89,13 +91,10 @@ def load(assignor: str) -> Assignor:
     return function
 
 
-def _range(counts: Mapping[str, int], members: Mapping[str, Sequence[str]], static: Mapping[str, str]) -> Ownership:
-    """Each topic in ranges of neighbors; if the partitions can't be divided evenly, the first members get one more.
-
-    Members are sorted by id; `static` members come before the others, sorted by their group.instance.id.
-    """
+def _range(counts: Mapping[str, int], members: Mapping[str, Sequence[str]], order: Iterable[str]) -> Ownership:
+    """Each topic in ranges of neighbors; if the partitions can't be divided evenly, the first members get one more."""
     subscribers: defaultdict[str, list[str]] = defaultdict(list)
-    for member in sorted(members, key=lambda each: (each not in static, utf16_key(static.get(each, each)))):
+    for member in order:
         for topic in members[member]:
             subscribers[topic].append(member)
     owners: Ownership = {member: [] for member in members}
@@ -110,10 +109,10 @@ def _range(counts: Mapping[str, int], members: Mapping[str, Sequence[str]], stat
     return owners
 
 
-def _round_robin(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> Ownership:
+def _round_robin(counts: Mapping[str, int], members: Mapping[str, Sequence[str]], order: Iterable[str]) -> Ownership:
     """All partitions, topic by topic, to the members in turn; skips members that don't subscribe to the topic."""
     owners: Ownership = {member: [] for member in members}
-    turns = cycle(sorted(members, key=utf16_key))
+    turns = cycle(order)
     for topic in sorted(counts, key=utf16_key):
         for partition in range(counts[topic]):
             member = next(each for each in turns if topic in members[each])

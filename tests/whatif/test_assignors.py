@@ -46,6 +46,17 @@ def test_range_gives_the_first_members_more():
     assert [4, 2, 2] == [len(two[member]) for member in members]
 
 
+@pytest.mark.parametrize(("assignor", "most"), [("range", {"c": 3, "b": 2}), ("roundrobin", {"c": 2, "b": 2, "a": 2})])
+def test_static_members_come_first(assignor, most):
+    """Static members come before the others, by their group.instance.id, as in Kafka 4.3.1's clients."""
+    topics, members = {"o": 5, "p": 2}, dict.fromkeys("abcd", ("o", "p"))
+    found = assign(assignor, topics, members, instances={"b": "i2", "c": "i1"})
+
+    assert {**dict.fromkeys("abcd", 1), **most} == {member: len(held) for member, held in found.items()}
+    assert {("o", 0), ("p", 0)} <= {*found["c"], *found["b"]}
+    assert ("o", 0) in found["c"]
+
+
 def test_round_robin_is_uneven_where_subscriptions_differ():
     """C0 reads 4 of 5 partitions, although C1 could read one of them; sticky gives C1 two."""
     topics, members = {"T1": 3, "T2": 2}, {"C0": ["T1", "T2"], "C1": ["T2"]}
