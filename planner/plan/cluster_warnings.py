@@ -130,12 +130,21 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
 
 
 def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
-    """Faults that an assignment (P, W) keeps: crowded new topics, demoted leaders, replicas on forbidden brokers."""
+    """Faults that an assignment (P, W) keeps: crowded new topics, demoted leaders, replicas on forbidden brokers, and
+    more leaders than `max_leaders` in place of brokers in no ISR.
+    """
     yield from crowded(problem, assignment)
     yield from led_by_demoted(spec, problem, assignment)
     if (stay := misplaced(problem, assignment) & ~problem.movable & ~problem.waits).any():
         told = "on brokers that placement or apart forbids: topics.on_brokers keeps them there"
         yield f"{_named_rows(problem, stay)} {told}"
+    off, caps = problem.out_of_sync, problem.caps
+    if off is not None and caps is not None and (off := off & problem.targets).any():
+        leaders = broker_loads.leaders_after(problem, assignment)
+        above = problem.targets & (np.bincount(leaders[leaders >= 0], minlength=len(off)) > caps[1])
+        if above.any():
+            over, down = (brokers(problem.broker_ids[each].tolist()) for each in (above, off))
+            yield f"above max_leaders: {over}, while {down} can't lead (in no ISR); plan again once all is in sync"
 
 
 def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:

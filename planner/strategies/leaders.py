@@ -69,8 +69,7 @@ def order(
             solved = solve(*network(choices, replace(wanted, caps=None)))
         if solved is None and wanted.caps is not None:
             raise InfeasibleError("no choice of leaders among the replicas that are placed keeps max_leaders")
-        if solved is None:
-            raise AssertionError("every partition has a replica that can lead it")
+        assert solved is not None, "every partition has a replica that can lead it"
         leads = solved.units > 0
         leaders[np.flatnonzero(free)[choices.at[leads]]] = choices.targets[choices.brokers[leads]]
         leaders = even_out(problem, placed, leaders, free & (led < 0), wanted, grown)

@@ -109,6 +109,18 @@ def test_what_on_brokers_keeps_where_placement_forbids_it_is_named() -> None:
     assert [told] == list(of_assignment(spec, problem, solve(problem, problem.balance).assignment))
 
 
+@pytest.mark.parametrize(("most", "above"), [(3, []), (2, ["brokers 1–2"])])
+def test_more_leaders_than_max_leaders_are_named_while_a_broker_is_in_no_isr(most: int, above: list[str]) -> None:
+    """The others lead six partitions: three each are within the cap, or the warning names who is above it."""
+    old = Topic("t", tuple(Partition(number, (1, 2, 3), 1, (1, 2)) for number in range(6)))
+    capped = tuple(replace(broker, max_leaders=most) for broker in BROKERS[:2])
+    problem = build(spec := Spec(Cluster("c", (*capped, BROKERS[2]), (old,)), Changes(rebalance="leaders")))
+    told = "while broker 3 can't lead (in no ISR); plan again once all is in sync"
+    assert [f"above max_leaders: {each}, {told}" for each in above] == list(
+        of_assignment(spec, problem, solve(problem, problem.balance).assignment)
+    )
+
+
 def test_what_a_budget_leaves_where_placement_forbids_it_is_not_said_to_be_kept() -> None:
     """Both partitions leave broker 3, one of them in a later step: there is no warning that one is kept."""
     old = Topic("t", tuple(Partition(number, row, row[0]) for number, row in enumerate(((1, 3), (2, 3)))))
