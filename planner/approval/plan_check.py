@@ -139,10 +139,11 @@ def _refusals(
         yield _changed(path, f"plan {plan.plan_id[:12]}", plan.planner_version, found)
     if fit is not None and fit.stale:
         finish = ", or finish what was begun with planner resume" if fit.resumable else ""
+        start = "start what isn't live, or " if any(each.kind == "broker" for each in fit.stale) else ""
         yield Refusal(
             f"{path}: plan {plan.plan_id[:12]} doesn't fit the cluster as it is now",
             tuple(str(each) for each in (*fit.told, *fit.stale) if each.refuses or each.kind == "sources"),
-            f"capture the state again and plan again{finish}",
+            f"{start}capture the state again and plan again{finish}",
         )
     if wanted.strict and found is not None and found.own:
         yield _own_files(path, found)

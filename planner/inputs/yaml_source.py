@@ -176,6 +176,11 @@ def _compose(text: str, file: str) -> Node:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
+        if conflict := re.search(r"^<{7} .*", text, re.MULTILINE):
+            message = (
+                f"{conflict[0][:60]!r} begins a merge conflict; allowed: one of its two sides, without the markers"
+            )
+            raise SpecError([Finding(place_of(text, conflict.start(), file), "", message)]) from None
         mark = error.problem_mark or error.context_mark
         place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
         about = ", ".join(part for part in (error.context, error.problem) if part)

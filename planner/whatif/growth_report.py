@@ -254,8 +254,12 @@ def _verdicts(found: GrowthSection) -> Iterator[str]:
         else:
             limit = f"when broker {each.broker} reaches its {each.limit} limit"
             yield f"{name} lasts until month {each.month}, {limit}{moved}."
-    if not any(each.assignment == PLANNED and each.feasible and each.month is None for each in found.assignments):
+    if not _lasts_as_planned(found):
         yield from _helped(found)
+
+
+def _lasts_as_planned(found: GrowthSection) -> bool:
+    return any(each.assignment == PLANNED and each.feasible and each.month is None for each in found.assignments)
 
 
 def _helped(found: GrowthSection) -> Iterator[str]:
@@ -321,10 +325,9 @@ def _options(found: GrowthSection) -> Table[GrowthOptionRow]:
     def lasts(row: GrowthOptionRow) -> str:
         return "all months" if row.holds else f"until month {row.month}" if row.feasible else "no plan"
 
+    fewest = "" if _lasts_as_planned(found) else " (fewest)"  # none are needed
     columns = (
-        column(
-            "Added brokers", lambda row: Sentence(f"{row.option}{' (fewest)' if row.fewest else ''}", 50), numeric=False
-        ),
+        column("Added brokers", lambda row: Sentence(f"{row.option}{fewest if row.fewest else ''}", 50), numeric=False),
         column("Brokers\nin all", attrgetter("brokers")),
         column("Lasts", lasts, numeric=False),
         column(

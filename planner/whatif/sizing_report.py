@@ -145,7 +145,7 @@ def _verdicts(document: SizesDocument) -> Iterator[str]:
     money = "price unknown" if row.price is None else f"{_price_shown(row.price)} a month"
     first = "the one with the fewest brokers" if row.price is None else "the cheapest"
     gap = formats.above_bound(row.bytes_moved or 0, row.least_bytes)
-    proof = f", at most {gap_shown(gap)} above the proven minimum" if gap else ""
+    proof = f", at most {gap_shown(max(gap, 0.01))} above the proven minimum" if gap else ""
     yield (
         f"Of {counted(len(rows), 'cluster')}, {first} that lasts all {document.months} months: "
         f"number {row.number}, {_named(document, row)}; {counted(row.brokers, 'broker')}, {money}; "

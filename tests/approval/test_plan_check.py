@@ -257,6 +257,17 @@ def test_a_cluster_that_moved_on_is_refused_partition_by_partition(planner: Run,
     other = ",".join(map(str, [*row["replicas_before"][1:], 99]))
     assert f"  {row['topic']}-{row['partition']}: has replicas {other}; the plan was made from {before}\n" in ran.err
     assert f"  and {len(plan['partitions']) - 20} more\n" in ran.err
+    assert "\ncapture the state again and plan again" in ran.err
+
+
+def test_brokers_that_are_not_live_are_to_be_started(planner: Run, site: Path) -> None:
+    """A new broker that hasn't been started needs no new capture: the refusal says to start it."""
+    live = site / "brokers.txt"
+    racks = {broker: f"r{(broker - 1) % 3}" for broker in range(1, 9)}
+    live.write_text("".join(f"h:9092 (id: {broker} rack: {rack}) -> (\n)\n" for broker, rack in racks.items()))
+    ran = check(planner, site, "--state", state(site) / DESCRIBED, "--state", live)
+
+    assert "\n  broker 9: isn't live; the plan counts on it\nstart what isn't live, or capture the state" in ran.err
 
 
 @pytest.mark.slow

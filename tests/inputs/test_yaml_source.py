@@ -29,6 +29,12 @@ CASES: list[Case] = [
     ("top_level_null", "null\n", "1:1", "nothing isn't a specification"),
     ("unclosed_bracket", "version: 1\ncluster: [1, 2\n", "3:1", "not YAML"),
     ("tab_indent", "version: 1\ncluster:\n\tname: x\n", "3:1", "cannot start any token; allowed: spaces"),
+    (
+        "conflict",
+        "version: 1\n<<<<<<< HEAD\na: 1\n=======\n",
+        "2:1",
+        "'<<<<<<< HEAD' begins a merge conflict; allowed:",
+    ),
     ("bare_star", after("topics: {include: [*]}\n"), "11:21", "not YAML: while scanning an alias"),
     ("unknown_alias", after("topics: *gone\n"), "11:9", "undefined alias 'gone'"),
     ("not_utf8", b"version: 1\n# caf\xe9\n", "2:6", "byte 0xe9 isn't UTF-8"),

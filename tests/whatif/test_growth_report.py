@@ -205,12 +205,15 @@ def test_brokers_that_would_help_are_told_or_why_there_are_none():
 
     assert "With 2 of big more it lasts all 6 months; its plan copies " in lasting
     assert "at least" not in lasting
+    assert "| 2 of big (fewest) |" in lasting
     short = page_of(made(classes=least, options=[tried]))
     assert "Class big: no plan made with 2 more lasts that long, and fewer than 2 can't." in short
     uneven = page_of(made(classes=[{"class": "big", "at_least": 0}], options=[tried]))
     assert "Class big: no plan made with 2 more lasts that long.\n" in uneven
     planned = {**LASTS, "assignment": "as planned"}
-    assert "more it lasts" not in page_of(made(assignments=[planned], classes=least, options=[OPTION]))
+    lasts = page_of(made(assignments=[planned], classes=least, options=[OPTION]))
+    assert "more it lasts" not in lasts
+    assert "| 2 of big |" in lasts, "the fewest that are needed are none"
     assert "Class big: it takes at least 2 more: not planned: more than" in page_of(made(classes=least))
 
 

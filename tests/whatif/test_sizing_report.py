@@ -56,6 +56,12 @@ def test_a_price_is_that_of_all_brokers():
     assert 1 == document.chosen
 
 
+def test_the_smallest_gap_is_a_bound():
+    """A gap that rounds to 0 is at most 0.01 %, not `at most < 0.01 %`."""
+    close = row(1, moved=1_000_000) | {"least_bytes": 999_999}
+    assert "copies 1.00 MB, at most 0.01 % above the proven minimum." in told(made(close, *map(row, range(2, 7))))[1]
+
+
 def test_the_cheapest_is_chosen_among_those_that_last():
     """The cheapest cluster that lasts is chosen, and named with its price."""
     document = made(row(1, 1), row(2, 2), row(3), row(4), row(5), row(6))

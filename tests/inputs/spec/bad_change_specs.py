@@ -30,7 +30,13 @@ CHANGE_CASES: list[Case] = [
         "11:64 changes.remove_brokers[1]",
         "3 is here twice",
     ),
-    ("remove_scalar", after("changes: {remove_brokers: 3}\n"), "11:11 changes.remove_brokers", "allowed: a list"),
+    (
+        "remove_scalar",
+        after("changes: {remove_brokers: 3}\n"),
+        "11:11 changes.remove_brokers",
+        "3 isn't possible here; allowed: a list; in brackets ([3]) it is one",
+    ),
+    ("remove_text", after("changes: {remove_brokers: b3}\n"), "11:11 changes.remove_brokers", "allowed: a list"),
     (
         "replace_key_text",
         after("changes: {replace_brokers: {b3: 9}}\n"),
