@@ -181,6 +181,19 @@ def test_a_broker_that_does_not_come_back_into_sync_stops_the_run(site: Site) ->
     assert [1] == site.cluster["restarted"]
 
 
+@pytest.mark.parametrize(("step", "led", "restarted"), [(2, "a-0", [4, 2, 3]), (5, "b-0", None)])
+def test_a_run_that_goes_on_elects_what_the_step_before_it_did_not(
+    site: Site, step: int, led: str, restarted: list[int] | None
+) -> None:
+    """A step that stopped while it waited has elected no leaders. That may be the last step, with none after it."""
+    partitions = site.cluster["partitions"]
+    partitions[led]["leader"] = partitions[led]["replicas"][1]
+    site.set_cluster(partitions=partitions)
+    assert 0 == (run := play(site, "-e", f"kafka_reassign_from_step={step}")).code, run.output
+    assert (LEADERS[led], restarted) == (site.leaders()[led], site.cluster.get("restarted"))
+    assert f"After step {step - 1} of 4: 1 leader was elected." == said(site)[1]
+
+
 def test_tasks_that_return_before_anything_stopped(site: Site) -> None:
     """If a broker still leads all that it led, it hasn't restarted, so the next one must not restart."""
     (site.folder.parent / "idle.yml").write_text("---\n- name: Do nothing\n  ansible.builtin.debug:\n    msg: later\n")
@@ -242,7 +255,10 @@ def test_another_cluster_than_the_steps_were_made_for(site: Site) -> None:
         ("kafka_reassign_restart_tasks=", "the path of a file with your tasks that restart"),
         ("kafka_reassign_restart_tasks=/nowhere.yml", "/nowhere.yml isn't there; allowed: the path of a file"),
         ("kafka_reassign_before_restart=/nowhere.yml", "/nowhere.yml isn't there; allowed: the path of a file"),
-        ("kafka_reassign_from_step=5", "kafka_reassign_from_step 5 leaves no step; allowed: 1 to 4."),
+        (
+            "kafka_reassign_from_step=6",
+            "kafka_reassign_from_step 6 leaves no step; allowed: 1 to 4, or 5 for the leaders of the last step alone.",
+        ),
     ],
 )
 def test_settings_that_make_no_sense(site: Site, setting: str, sentence: str) -> None:
