@@ -250,15 +250,30 @@ def test_throttles_of_a_run_whose_record_is_on_another_host(tmp_path: Path, conf
 
 
 def test_before_a_batch_the_topic_that_is_done_is_lifted(recorded: Path) -> None:
-    """One call lifts the finished topic's throttle. The batch's own topic stays, because --execute sets its lists."""
+    """A call lifts the finished topic's throttle. The batch's own topic stays, because --execute sets its lists."""
     cluster = Cluster(recorded)
     said = throttles.Throttles(cluster).lift(described(a="0:1", b="*", next="0:1"))
     assert [] == said
     alter = ["--alter", "--entity-type", "topics", "--entity-name", "a", "--delete-config", LEADERS]
-    assert [["configs", *alter]] == cluster.calls
+    brokers = ["configs", "--describe", "--entity-type", "brokers"]
+    assert [brokers, ["configs", *alter]] == cluster.calls
     again = Cluster(recorded)
     assert [] == throttles.Throttles(again).lift(described(a="", b="*", next="0:1"))
-    assert [] == again.calls
+    assert [brokers] == again.calls
+
+
+def test_a_rate_that_somebody_sets_between_batches_is_put_back_at_the_end(recorded: Path) -> None:
+    """--execute replaces a broker's rate, so it is recorded and told once. The run's own and earlier rates aren't."""
+    brokers = f"Dynamic configs for broker 1 are:\n  {LEADER}=99 sensitive=false\n"
+    brokers += f"Dynamic configs for broker 2 are:\n  {LEADER}=50 sensitive=false\n"
+    seen = described(a="", b="*", next="0:1")
+    told = [throttles.Throttles(Cluster(recorded, brokers)).lift(seen) for _ in range(2)]
+    said = (
+        f"Somebody else has set {LEADER}=99 on broker 1 meanwhile. The next batch sets its own rate there; the end of "
+    )
+    assert [[f"{said}the run puts that back."], []] == told
+    record = throttles.Record.found(recorded, output.topics(seen))
+    assert [{LEADER: "99"}, {LEADER: "777"}] == [record.desired_broker(each, {LEADER: "50"}) for each in ("1", "2")]
 
 
 def test_several_topics_are_lifted_at_once(recorded: Path) -> None:

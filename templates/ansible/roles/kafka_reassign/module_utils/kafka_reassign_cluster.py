@@ -39,6 +39,14 @@ def shortened(text):
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} ... {text[-_TAIL:]}"
 
 
+def alteration(now, desired):
+    """Options of kafka-configs --alter that turn the values `now` into the desired ones; none if they are equal."""
+    gone = sorted(key for key in now if key not in desired)
+    new = sorted(key for key in desired if desired[key] != now.get(key))
+    added = [f"{key}=[{desired[key]}]" if "," in desired[key] else f"{key}={desired[key]}" for key in new]
+    return (["--add-config", ",".join(added)] if added else []) + (["--delete-config", ",".join(gone)] if gone else [])
+
+
 class Cluster:
     """Runs Kafka's tools with the module's arguments, and keeps a list of all commands that it ran."""
 

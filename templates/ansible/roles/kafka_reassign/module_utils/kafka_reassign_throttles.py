@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from ansible.module_utils import kafka_reassign_output as output
-from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, STARTED, ToolError, refused
+from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, STARTED, ToolError, alteration, refused
 from ansible.module_utils.kafka_reassign_journal import folder_of, replace_json
 
 # When throttles are restored: the most readings, and the seconds in between, for brokers to learn of a change.
@@ -108,14 +108,6 @@ def _of_partitions(value, partitions):
     """True if a list `partition:broker,...`, as --execute sets it, has no other partitions than these."""
     numbers = [pair.partition(":")[0] for pair in value.split(",") if pair]
     return all(number.isdigit() and int(number) in partitions for number in numbers)
-
-
-def alteration(now, desired):
-    """Options of kafka-configs --alter that turn the values `now` into the desired ones; none if they are equal."""
-    gone = sorted(key for key in now if key not in desired)
-    new = sorted(key for key in desired if desired[key] != now.get(key))
-    added = [f"{key}=[{desired[key]}]" if "," in desired[key] else f"{key}={desired[key]}" for key in new]
-    return (["--add-config", ",".join(added)] if added else []) + (["--delete-config", ",".join(gone)] if gone else [])
 
 
 class Throttles:
@@ -287,14 +279,23 @@ class Throttles:
         starting = {name.rpartition("-")[0] for name in self.cluster.lists()[0]}
         topics = {each: values for each, values in self.topics_of(record).items() if each not in starting}
         changing = [each for each, values in topics.items() if values != record.desired_topic(each, values)]
-        if not changing:
-            return []
         try:
-            brokers = self.live() if len(changing) > 1 else {}
+            brokers = self.live()
             record.see(brokers, {}, {})
-            return self.put_back(record, brokers, topics, [])
+            said = self.kept(record, brokers)
+            return said + (self.put_back(record, brokers if changing[1:] else {}, topics, []) if changing else [])
         except ToolError as error:
-            return [f"The throttles of topics that are done stay until the end of the run: {error}"]
+            return [f"The throttles of topics that are done stay until the end of the run: {error}"] if changing else []
+
+    def kept(self, record, brokers):
+        """Record what somebody else has set on brokers since, because the next batch replaces it. Returns sentences."""
+        found = {each: new for each, values in sorted(brokers.items()) if (new := record.changed(each, values))}
+        for each in found:
+            record.brokers[each] = record.desired_broker(each, brokers[each])
+        if found:
+            record.save()
+        rest = "meanwhile. The next batch sets its own rate there; the end of the run puts that back."
+        return [f"Somebody else has set {_said(new)} on broker {each} {rest}" for each, new in found.items()]
 
     def topics_of(self, record):
         """{topic: its throttles now} of the record's topics that still exist and that nobody else moves."""

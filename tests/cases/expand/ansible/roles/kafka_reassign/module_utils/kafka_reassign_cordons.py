@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 
 from ansible.module_utils import kafka_reassign_output as output
-from ansible.module_utils.kafka_reassign_cluster import ToolError, shortened
+from ansible.module_utils.kafka_reassign_cluster import ToolError, alteration, shortened
 from ansible.module_utils.kafka_reassign_journal import folder_of, replace_json
-from ansible.module_utils.kafka_reassign_throttles import alteration
 
 _ALL = "*"
 # Kafka 4.3 says this if the cluster's metadata.version is still that of an older Kafka.
