@@ -33,12 +33,12 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     targets = _staying(problem)
     stay = [broker for broker in spec.all_brokers if broker.id in targets]
     disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
+    more = "more bytes move" if any(each.adding and not each.size_bytes for each in changed) else "brokers hold more"
     found = [
         (not spec.cluster.sizes_known, _NO_SIZES),
         (
             spec.cluster.unsized,
-            f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
-            "more bytes move than this plan says",
+            f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: {more} than the plan says",
         ),
         (
             grown,
@@ -62,7 +62,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         ),
         (disks != {None} and not spec.cluster.sizes_known, "capacity.disk isn't checked: sizes are unknown"),
     ]
-    yield from _receiving_brokers(spec, problem, changed)
+    yield from _of_brokers(spec, problem, changed)
     yield from _under_replicated(spec, problem, changed)
     yield from (text for applies, text in found if applies)
     yield from at_min_isr(spec, problem)
@@ -74,8 +74,12 @@ def _staying(problem: Problem) -> set[int]:
     return set(problem.broker_ids[problem.targets].tolist())
 
 
-def _receiving_brokers(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
-    """Brokers that get no new replica, whose log dirs Kafka chooses, or that get fewer replicas than they replace."""
+def _of_brokers(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
+    """Racks that look alike; brokers that get no new replica, whose log dirs Kafka chooses, or that replace in part."""
+    racks = sorted({each.rack or "" for each in spec.all_brokers})
+    folded = [rack.casefold() for rack in racks]
+    if alike := [rack for rack, low in zip(racks, folded, strict=True) if folded.count(low) > 1]:
+        yield f"racks {first_names(alike)} differ only in capital letters, and count as different racks"
     cordoned = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
     if cordoned:
         yield (

@@ -165,6 +165,26 @@ def test_a_new_topic_on_few_brokers(held: int, expected: int) -> None:
     assert [told] * expected == found
 
 
+def test_what_a_partition_without_a_size_means_for_the_plan() -> None:
+    """More is copied than the plan says only if it copies a partition without a size."""
+    spec = Spec(Cluster("c", BROKERS, (topic("t", 1),), sizes_known=True, unsized=1), Changes())
+    change = PartitionChange("t", 0, (1,), (2, 1), 1, 0, Reason.BALANCE_REPLICAS)
+    moves = ([change], [replace(change, size_bytes=9)], [replace(change, after=(1,))])
+    told = [next(each for each in warnings(spec, build(spec), move) if "without a size" in each) for move in moves]
+    start = "1 partition without a size, counted as empty: "
+    more = ("more bytes move", "brokers hold more", "brokers hold more")
+    assert [f"{start}{each} than the plan says" for each in more] == told
+
+
+def test_racks_that_differ_only_in_capital_letters_are_named() -> None:
+    """Such racks are most likely one rack, misspelled, but Kafka takes them for two."""
+    racks = dict(zip((1, 2, 3, 4), ("a", "A", "b", "c"), strict=True))
+    brokers = tuple(replace(each, rack=racks[each.id]) for each in BROKERS)
+    spec = Spec(Cluster("c", brokers, (topic("t", 1),)), Changes())
+    found = [each for each in warnings(spec, build(spec), ()) if "capital" in each]
+    assert ["racks A, a differ only in capital letters, and count as different racks"] == found
+
+
 def test_log_dirs_that_are_listed_for_nothing() -> None:
     """A warning says if a broker lists log dirs and gets a replica, but balance.log_dirs isn't asked for."""
     several = tuple(replace(each, log_dirs=(LogDir("/a"), LogDir("/b"))) for each in BROKERS[1:])
