@@ -85,27 +85,26 @@ def leadable(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
     """
     if wanted.caps is None or (wanted.caps[1] >= UNCAPPED).all() or problem.leader_ranks is not None:
         return placed
-    placed, racks = placed.copy(), rack_rule(problem).rack_of
+    placed, racks, here = placed.copy(), rack_rule(problem).rack_of, target_numbers(problem)
+    # A leader that may not change can be on a broker that isn't a target: no cap counts it.
+    leading = here[problem.leaders[~problem.may_lead_anew & (problem.leaders >= 0)]]
+    left = wanted.caps[1] - np.bincount(leading[leading >= 0], minlength=len(wanted.caps[1]))
     while True:
-        led = _most_led(problem, placed, wanted.caps[1])
-        exchange = None if led is None else _cheapest_exchange(problem, placed, led, wanted.caps[1], racks)
+        led = _most_led(problem, placed, left)
+        exchange = None if led is None else _cheapest_exchange(problem, placed, led, left, racks)
         if exchange is None:
             return placed
-        here, there = np.flatnonzero(problem.targets)[list(exchange[2:])]
-        placed[exchange[0], placed[exchange[0]] == here] = there
-        placed[exchange[1], placed[exchange[1]] == there] = here
+        one, other = np.flatnonzero(problem.targets)[list(exchange[2:])]
+        placed[exchange[0], placed[exchange[0]] == one] = other
+        placed[exchange[1], placed[exchange[1]] == other] = one
 
 
-def _most_led(problem: Problem, placed: IntArray, caps: LongArray) -> IntArray | None:
-    """(P,): the target brokers that lead as many partitions as the caps (Bt,) allow; -1: no leader.
+def _most_led(problem: Problem, placed: IntArray, left: LongArray) -> IntArray | None:
+    """(P,): the target brokers that lead as many partitions as what is left of the caps (Bt,) allows; -1: no leader.
 
     -2: the leader may not change. None if all partitions have a leader.
     """
     rows, here = np.flatnonzero(problem.may_lead_anew), target_numbers(problem)
-    settled = np.where(problem.may_lead_anew, -1, problem.leaders)
-    # A leader that may not change can be on a broker that isn't a target: no cap counts it.
-    leading = here[settled[settled >= 0]]
-    left = caps - np.bincount(leading[leading >= 0], minlength=len(caps))
     at, slots = np.nonzero((placed[rows] >= 0) & (here[placed[rows]] >= 0))
     brokers, ones = here[placed[rows[at], slots]], np.ones(len(at), dtype=np.int64)
     leads = min_cost_flow.dealt(np.ones(len(rows), dtype=np.int64), (at, brokers, ones), left) > 0
@@ -118,22 +117,22 @@ def _most_led(problem: Problem, placed: IntArray, caps: LongArray) -> IntArray |
 
 
 def _cheapest_exchange(
-    problem: Problem, placed: IntArray, led: IntArray, caps: LongArray, racks: IntArray
+    problem: Problem, placed: IntArray, led: IntArray, left: LongArray, racks: IntArray
 ) -> tuple[int, int, int, int] | None:
     """Two partitions, and the target brokers that they exchange: the first then leads from the second broker.
 
-    The first partition has no leader, or its leader could lead one that has none; the second broker leads less than its
-    cap, or could hand a partition on. The second partition keeps its leader. None if there are no such two partitions.
+    The first partition has no leader, or its leader could lead one that has none; the second broker leads less than is
+    left of its cap, or could hand a partition on. The second partition keeps its leader. None if there are no such two.
     """
     on = counts_by_group(problem, placed, np.arange(problem.rows), problem.rows) > 0
     todays = counts_by_group(problem, problem.replicas, np.arange(problem.rows), problem.rows) > 0
     free, stuck = led >= -1, led == -1
-    full, spare = np.zeros(len(caps), dtype=bool), np.bincount(led[led >= 0], minlength=len(caps)) < caps
-    for _ in caps:
+    full, spare = np.zeros(len(left), dtype=bool), np.bincount(led[led >= 0], minlength=len(left)) < left
+    for _ in left:
         full |= on[stuck].any(axis=0)
         stuck |= (led >= 0) & full[led.clip(0)]
         handing = (led >= 0) & (on & spare).any(axis=1)
-        spare |= np.bincount(led[handing], minlength=len(caps)) > 0
+        spare |= np.bincount(led[handing], minlength=len(left)) > 0
     moves, best, every, brokers = rows_to_place(problem), None, np.arange(problem.rows), np.flatnonzero(problem.targets)
     for here, there in zip(*np.nonzero(full[:, None] & spare & (racks[:, None] == racks)), strict=True):
         to_here, to_there = (may_hold(problem, every, brokers[at]) for at in (here, there))

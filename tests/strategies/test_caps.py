@@ -27,6 +27,7 @@ from planner.scoring.broker_loads import on_all_brokers
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
 from planner.strategies.lagrangian_bound import least
+from planner.strategies.leaders import leadable
 from planner.strategies.optimum import solve
 
 JOINING = (Broker(5, "a"), Broker(6, "b"))
@@ -202,3 +203,11 @@ def test_partitions_change_places_where_too_few_can_be_led_elsewhere() -> None:
     held = [on_all_brokers(problem, each, each[:, 0])[0].tolist() for each in (free.assignment, solution.assignment)]
     assert held[0] == held[1]
     assert solution.least_bytes <= moved(problem, as_plan(solution.assignment))[0]
+
+
+def test_leaders_that_may_not_change_use_up_a_cap() -> None:
+    """Broker 1 leads as much as it may, so no exchange helps the third partition on brokers 2 and 3."""
+    changes = Changes(new_partitions=(NewPartitions("new", 0, 4, 2),), rebalance="none")
+    problem = with_caps(problem_of(no_racks(1, 2, 3, 4), {"a": [(1, 2)]}, changes=changes), {}, {1: 1, 2: 1, 3: 1})
+    placed = assignment_of(problem, [(1, 2), (2, 3), (2, 3), (2, 3), (1, 4)])
+    assert placed.tolist() == leadable(problem, placed, windows(problem, problem.balance)).tolist()
