@@ -41,7 +41,11 @@ def test_the_verdict_counts_the_limits(gates: list[Document], said: str) -> None
 
 @pytest.mark.parametrize(
     ("before", "after", "said"),
-    [(40, 40, "every disk has room"), (41, 40, "no disk gets fuller than it may"), (41, 41, "no disk gets fuller")],
+    [
+        (40, 40, "every disk of known size has room"),
+        (41, 40, "no disk gets fuller than it may"),
+        (41, 41, "no disk gets fuller"),
+    ],
 )
 def test_a_disk_that_is_or_stays_too_full_has_no_room(before: int, after: int, said: str) -> None:
     """If a plan only relieves a disk that is too full, the limit is kept, but the verdict claims no room."""
@@ -49,8 +53,9 @@ def test_a_disk_that_is_or_stays_too_full_has_no_room(before: int, after: int, s
     row, held = plan["brokers"][0], {"before": before, "after": after}
     loads = {when: row[when] | {"size_bytes": size * GB} for when, size in held.items()}
     plan["brokers"][0] = row | {"disk_bytes": 40 * GB} | loads
-    plan["brokers"][1:] = [each | {"disk_bytes": None} for each in plan["brokers"][1:]]
-    assert f"Ready to apply: {said}" in verdict.verdict(typed(plan))
+    for disk_bytes, known in ((None, " of known size"), (10**15, "")):
+        plan["brokers"][1:] = [each | {"disk_bytes": disk_bytes} for each in plan["brokers"][1:]]
+        assert f"Ready to apply: {said.replace(' of known size', known)}" in verdict.verdict(typed(plan))
 
 
 def test_the_verdict_says_what_asks_for_a_second_look() -> None:
