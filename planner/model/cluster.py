@@ -245,7 +245,7 @@ def down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
     known = [row for row in partitions if row.isr is not None]
     held = Counter(broker for row in known for broker in row.replicas)
     listed = {broker for row in known for broker in row.isr or ()}
-    in_sync = {broker for row in known if row.leader is not None for broker in row.isr or ()}
+    in_sync = {broker for row in known if row.leader is not None for broker in (row.leader, *(row.isr or ()))}
     for broker in sorted(held.keys() - in_sync):
         aside = ", leaderless partitions aside" if broker in listed else ""
         yield (

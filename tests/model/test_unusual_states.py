@@ -16,6 +16,7 @@ def test_a_broker_in_no_leaders_isr_seems_to_be_down() -> None:
     ] == [sentence for _, sentence in down(rows)]
     assert [2, 3] == [broker for broker, _ in down(rows)]
     assert [] == list(down([Partition(0, (1, 2), 1, None), Partition(1, (2, 1), 2, (2, 1))]))
+    assert [] == list(down([Partition(0, (1, 2), 1, (2,))])), "a leader is live"
 
 
 def test_more_replicas_than_usual_may_be_a_reassignment() -> None:
