@@ -102,6 +102,23 @@ def held_today(problem: Problem) -> dict[str, LongArray]:
     return dict(zip(names, by_group(problem, today(problem), problem.leaders, one, 1, len(names))[0], strict=True))
 
 
+def within_windows(
+    problem: Problem, wanted: Windows, on: BoolArray, rows: LongArray, here: int, there: int
+) -> LongArray:
+    """Those of the rows whose replica may go from one target broker to another by all windows; `on` (P, Bt): where
+    replicas are.
+    """
+    topics, fits = problem.topic_of, np.ones(len(rows), dtype=bool)
+    loads = (np.ones_like(problem.size_bytes), problem.size_bytes, problem.bytes_in_per_sec)
+    for window, load in zip((wanted.replicas, wanted.disk, wanted.network_in), loads, strict=True):
+        if window is not None:
+            fits &= load[on[:, there]].sum() + load[rows] <= window[1, there]
+            fits &= load[on[:, here]].sum() - load[rows] >= window[0, here]
+    left, right = (np.bincount(topics[on[:, at]], minlength=len(problem.topic_names)) for at in (here, there))
+    fits &= (left > wanted.topic_replicas[0, :, here])[topics[rows]]
+    return rows[fits & (right < wanted.topic_replicas[1, :, there])[topics[rows]]]
+
+
 def starts(problem: Problem, tolerance: Tolerance) -> range:
     """The starts at which the window of all replicas contains all brokers' shares.
 

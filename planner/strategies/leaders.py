@@ -33,7 +33,7 @@ from planner.scoring.broker_loads import counts_by_group, leaders_after, target_
 from planner.scoring.fair_shares import rack_rule, sent_by_leader
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
-from planner.scoring.windows import Windows
+from planner.scoring.windows import Windows, within_windows
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.placement import as_wide
 from planner.strategies.load_windows.local_search import polish, repair
@@ -80,8 +80,9 @@ def order(
 def leadable(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
     """The same replicas (P, W) if some choice of leaders keeps `max_leaders`; otherwise exchanged until one does.
 
-    Two partitions of a topic exchange two brokers of a rack, which keeps every count and rule. Each time it is the pair
-    that copies least, so that one more partition has a leader. If no exchange helps any more, those so far remain.
+    Two partitions of a topic exchange two brokers of a rack, which keeps every count and rule; if no two can, one goes
+    where windows have room. Each time it is what copies least, so that one more partition has a leader. If nothing
+    helps any more, the exchanges so far remain.
     """
     if wanted.caps is None or (wanted.caps[1] >= UNCAPPED).all() or problem.leader_ranks is not None:
         return placed
@@ -91,12 +92,13 @@ def leadable(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
     left = wanted.caps[1] - np.bincount(leading[leading >= 0], minlength=len(wanted.caps[1]))
     while True:
         led = _most_led(problem, placed, left)
-        exchange = None if led is None else _cheapest_exchange(problem, placed, led, left, racks)
+        exchange = None if led is None else _cheapest_exchange(problem, placed, wanted, led, left, racks)
         if exchange is None:
             return placed
         one, other = np.flatnonzero(problem.targets)[list(exchange[2:])]
         placed[exchange[0], placed[exchange[0]] == one] = other
-        placed[exchange[1], placed[exchange[1]] == other] = one
+        if exchange[1] >= 0:
+            placed[exchange[1], placed[exchange[1]] == other] = one
 
 
 def _most_led(problem: Problem, placed: IntArray, left: LongArray) -> IntArray | None:
@@ -117,15 +119,15 @@ def _most_led(problem: Problem, placed: IntArray, left: LongArray) -> IntArray |
 
 
 def _cheapest_exchange(
-    problem: Problem, placed: IntArray, led: IntArray, left: LongArray, racks: IntArray
+    problem: Problem, placed: IntArray, wanted: Windows, led: IntArray, left: LongArray, racks: IntArray
 ) -> tuple[int, int, int, int] | None:
-    """Two partitions, and the target brokers that they exchange: the first then leads from the second broker.
+    """Two partitions (the second -1: only the first moves), and the target brokers that they exchange.
 
-    The first partition has no leader, or its leader could lead one that has none; the second broker leads less than is
-    left of its cap, or could hand a partition on. The second partition keeps its leader. None if there are no such two.
+    The first has no leader, or its leader could lead one that has none; the second broker, which then leads it, leads
+    less than is left of its cap, or could hand one on. The second keeps its leader. None if there are no such two.
     """
-    on = counts_by_group(problem, placed, np.arange(problem.rows), problem.rows) > 0
-    todays = counts_by_group(problem, problem.replicas, np.arange(problem.rows), problem.rows) > 0
+    every, ways = np.arange(problem.rows), list[tuple[bool, int, int, int, int, int]]()
+    on, todays = (counts_by_group(problem, each, every, problem.rows) > 0 for each in (placed, problem.replicas))
     free, stuck = led >= -1, led == -1
     full, spare = np.zeros(len(left), dtype=bool), np.bincount(led[led >= 0], minlength=len(left)) < left
     for _ in left:
@@ -133,7 +135,7 @@ def _cheapest_exchange(
         stuck |= (led >= 0) & full[led.clip(0)]
         handing = (led >= 0) & (on & spare).any(axis=1)
         spare |= np.bincount(led[handing], minlength=len(left)) > 0
-    moves, best, every, brokers = rows_to_place(problem), None, np.arange(problem.rows), np.flatnonzero(problem.targets)
+    moves, brokers = rows_to_place(problem), np.flatnonzero(problem.targets)
     for here, there in zip(*np.nonzero(full[:, None] & spare & (racks[:, None] == racks)), strict=True):
         to_here, to_there = (may_hold(problem, every, brokers[at]) for at in (here, there))
         one = np.flatnonzero(moves & free & stuck & on[:, here] & ~on[:, there] & to_there)
@@ -141,9 +143,10 @@ def _cheapest_exchange(
         # The bytes copied in addition (negative: saved) if a partition goes from the first broker to the second.
         more = problem.size_bytes * (todays[:, here].astype(np.int64) - todays[:, there])
         pair = _cheapest_of_a_topic(problem.topic_of, (one, more[one]), (other, -more[other]))
-        if pair is not None and (best is None or pair[0] < best[0]):
-            best = pair[0], (pair[1], pair[2], int(here), int(there))
-    return None if best is None else best[1]
+        if pair is None and len(alone := within_windows(problem, wanted, on, one, here, there)):
+            pair = min((int(more[at]), at, -1) for at in alone.tolist())
+        ways += [(pair[2] < 0, *pair, int(here), int(there))] if pair else []
+    return min(ways, key=lambda way: way[:2])[2:] if ways else None
 
 
 def _cheapest_of_a_topic(

@@ -151,6 +151,20 @@ def test_leaders_keep_to_their_caps(problem: Problem, data: st.DataObject) -> No
     assert broken <= ({"max_leaders"} if (~problem.may_lead_anew & (problem.leaders >= 0)).any() else set())
 
 
+def test_a_single_replica_goes_to_a_broker_that_may_still_lead() -> None:
+    """Broker 2 leads as much as it may, and has no partition of the topic to exchange; the replica goes to broker 3.
+
+    Broker 1, which it came from, could lead it too, but may not hold its bytes.
+    """
+    open_ = balance_of("none", "none", "none", "none", "none")
+    problem = problem_of(no_racks(1, 2, 3), {"t": [(1,)], "u": [(2,)]}, sizes={"t": [11], "u": [0]}, balance=open_)
+    problem = with_caps(replace(problem, movable=np.array([True, False])), {}, {2: 1})
+    problem.disk_limit_bytes[:] = 10, 99, 99
+    solved = solve(problem, problem.balance)
+    assert [[3], [2]] == ids_of(problem, solved.assignment)
+    assert 11 == solved.least_bytes
+
+
 def test_new_partitions_keep_to_the_caps() -> None:
     """New partitions don't exceed the caps; they go to other brokers instead."""
     changes = Changes(new_partitions=(NewPartitions("n", 0, 9, 1),), rebalance="none")
@@ -206,8 +220,8 @@ def test_partitions_change_places_where_too_few_can_be_led_elsewhere() -> None:
 
 
 def test_leaders_that_may_not_change_use_up_a_cap() -> None:
-    """Broker 1 leads as much as it may, so no exchange helps the third partition on brokers 2 and 3."""
+    """Broker 1 leads and broker 4 holds as much as it may, so nothing helps the third partition on brokers 2 and 3."""
     changes = Changes(new_partitions=(NewPartitions("new", 0, 4, 2),), rebalance="none")
-    problem = with_caps(problem_of(no_racks(1, 2, 3, 4), {"a": [(1, 2)]}, changes=changes), {}, {1: 1, 2: 1, 3: 1})
+    problem = with_caps(problem_of(no_racks(1, 2, 3, 4), {"a": [(1, 2)]}, changes=changes), {4: 1}, {1: 1, 2: 1, 3: 1})
     placed = assignment_of(problem, [(1, 2), (2, 3), (2, 3), (2, 3), (1, 4)])
     assert placed.tolist() == leadable(problem, placed, windows(problem, problem.balance)).tolist()
