@@ -233,18 +233,15 @@ def _size_notes(
     """
     known = {(entry.topic, entry.partition.id) for entry in merged.entries} if sizes else set()
     strange = sorted(key for key in sizes if key not in known)
-    told = [part for part in parts if part.size_brokers]
+    told = {broker: part.file for part in parts for broker in part.size_brokers}
     holders = {broker for each in moving.values() for broker in each.removing}
     holders.update(*(entry.partition.replicas for entry in merged.entries if told))
-    for part in told:
-        if others := part.size_brokers - holders:
-            without = f"which have none in {winner}"
-            if others == part.size_brokers:
-                message = f"has sizes of replicas on {named_brokers(others)} only, {without}"
-                raise ImportStateError(
-                    [Finding(Place(part.file), "", f"{message}; allowed: sizes of the same cluster")]
-                )
-            yield f"{part.file} has sizes of replicas on {named_brokers(others)}, {without}: of another time or cluster"
+    if others := told.keys() - holders:
+        file = told[min(others)]
+        said = f"has sizes of replicas on {named_brokers(others)}, which have none in {winner}"
+        if len(others) == len(told):
+            raise ImportStateError([Finding(Place(file), "", f"{said}; allowed: sizes of the same cluster")])
+        yield f"{file} {said}: of another time or cluster, or of other topics"
     if strange and len(strange) < len(sizes):
         yield f"sizes are given for {_partitions(strange)}, which {winner} doesn't have"
 

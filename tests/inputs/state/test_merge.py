@@ -124,11 +124,14 @@ def test_sizes_of_several_files_are_the_largest() -> None:
 
 def test_sizes_from_brokers_without_replicas_are_of_another_cluster() -> None:
     """Sizes of no broker that has replicas are refused; those of some brokers without replicas are noted."""
-    with pytest.raises(ImportStateError, match="f1: has sizes of replicas on brokers 8–9 only, which have none in f0;"):
+    with pytest.raises(ImportStateError, match="f1: has sizes of replicas on brokers 8–9, which have none in f0;"):
         merged(DESCRIBE, sizes(8, 9, a_0=5))
-    noted = "f1 has sizes of replicas on broker 9, which have none in f0: of another time or cluster"
+    noted = (
+        "f1 has sizes of replicas on broker 9, which have none in f0: of another time or cluster, or of other topics"
+    )
     assert (noted,) == merged(DESCRIBE, sizes(1, 9, a_0=5)).disagreements
-    assert () == merged(DESCRIBE, sizes(2, 8)).disagreements
+    assert () == merged(DESCRIBE, sizes(1, a_0=5), sizes(2, 8)).disagreements
+    assert 1 == len(merged(DESCRIBE, sizes(1, a_0=5), sizes(9, a_0=5)).disagreements), "one file for each broker"
 
 
 def test_brokers_are_those_of_the_tool_that_tells_racks() -> None:
