@@ -171,18 +171,18 @@ def at_least(spec: Spec, base: GrowthCase, of: BrokerClass) -> int:
     problem = base.forecast.problem
     rooms = None if of.disk_bytes is None else spec.limits.on_disk(of.disk_bytes), of.max_disk_bytes
     disk = min((each for each in rooms if each is not None), default=None)
-    preferred = np.where(problem.replicas[:, 0] >= 0, problem.replicas[:, 0], -1)
-    needed = 0
+    factors, needed = problem.replication_factors.astype(np.int64), 0
     for month in range(base.months + 1):
-        loads = on_all_brokers(base.forecast.at(month), problem.replicas, preferred).sum(axis=1)
-        for measure, room, each in (
-            (_SIZE, base.disk_limit_bytes, disk),
-            (_IN, base.network_limit, of.network_bytes_per_sec),
-            (_OUT, base.network_limit, of.network_bytes_per_sec),
+        then = base.forecast.at(month)
+        sent = (factors - 1).clip(0) @ then.bytes_in_per_sec + then.bytes_out_per_sec.sum()
+        for load, room, each in (
+            (factors @ then.size_bytes, base.disk_limit_bytes, disk),
+            (factors @ then.bytes_in_per_sec, base.network_limit, of.network_bytes_per_sec),
+            (sent, base.network_limit, of.network_bytes_per_sec),
         ):
             here = room[problem.targets]
             if each and (here >= 0).all():
-                needed = max(needed, -(-(int(loads[measure]) - int(here.sum())) // each))
+                needed = max(needed, -(-(int(load) - int(here.sum())) // each))
     return needed
 
 

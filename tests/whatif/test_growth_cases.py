@@ -6,11 +6,11 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
-from clusters import spec_of
+from clusters import no_racks, spec_of
 from growing_topics import RACKS, rated
 
 from planner.model.cluster import Apart, Broker
-from planner.model.recorded import SpecLimits
+from planner.model.recorded import ReplicationFactorRow, SpecLimits
 from planner.model.spec import BrokerClass, Changes, Monthly, Rate
 from planner.scoring import independent_check
 from planner.whatif import growth_cases
@@ -139,3 +139,16 @@ def test_plans_keep_topics_apart(monkeypatch):
     growth_cases.evaluate(case)
     assert made
     assert [] == [broken for each in made for broken in independent_check.check(problem, each)]
+
+
+def test_the_fewest_brokers_are_counted_with_the_replication_factors_of_the_changes():
+    """Three replicas of 40 bytes need one more broker of 30; one or two need none, so none is asked for."""
+    brokers = tuple(Broker(number, disk_bytes=30) for number in (1, 2, 3))
+    for factor, least in ((None, 1), (1, 0), (2, 0)):
+        asked = () if factor is None else (ReplicationFactorRow("t", factor),)
+        spec = spec_of(
+            no_racks(1, 2, 3), {"t": [(1, 2, 3)]}, sizes={"t": [40]}, changes=Changes(set_replication_factor=asked)
+        )
+        spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers))
+        base = growth_cases.case_of(spec, "", "", 0, 1)
+        assert least == growth_cases.at_least(spec, base, BrokerClass("like", 30))
