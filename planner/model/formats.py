@@ -146,7 +146,7 @@ _TERMS = {
     "rack_leaders": "most leaders on a rack",
     "bytes_moved": "bytes copied",
     "least_bytes_moved": "proven minimum",
-    "cross_rack_bytes": "copied across racks",
+    "cross_rack_bytes": "copied between racks",
     "peak_disk": "peak disk, all at once",
     "replicas_moved": "replicas copied",
     "windows_relaxed": "targets not met",
