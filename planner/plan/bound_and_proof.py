@@ -183,7 +183,9 @@ def bounded(plan: Plan) -> str:
         does.append(f"spreads replicas over the racks{' at least as evenly as today' if of.racks_as_today else ''}")
     split = [rule for rule in of.apart or () if not rule.by.endswith(LEADERS)]
     capped = any({row.max_replicas, row.max_leaders, row.max_disk_bytes} != {None} for row in plan.brokers)
-    rules = [rule for rule, kept in (("placement", of.placement), ("apart", split), ("the caps", capped)) if kept]
+    limited = not plan.bound.excess and any(row.disk_bytes for row in plan.brokers)
+    kept = ("placement", of.placement), ("apart", split), ("the caps", capped), ("the disk limits", limited)
+    rules = [rule for rule, asked in kept if asked]
     does += [f"keeps {_and(rules)}"] if rules else []
     if cordoned := [row.id for row in plan.brokers if row.cordoned]:
         does.append(f"copies nothing to the cordoned {brokers(cordoned)}")
