@@ -263,6 +263,11 @@ def test_a_batch_that_would_move_partitions_back_is_not_started(site: Site) -> N
     assert left in run.text
     assert f"The run stopped at batch 01: {left}. rollback.yml goes back." == said(site)[-2]
 
+    site.set_cluster(partitions=at(TARGET | {"a-0": ORIGIN["a-0"]}))
+    assert 2 == (run := site.play("rollback")).code, run.output
+    assert "It was not started; make a new plan from the cluster as it is now. They are a-1" in run.text
+    assert "rollback.yml goes back" not in run.text
+
 
 @pytest.mark.parametrize("cancels", [False, True], ids=["moves", "is canceled"])
 def test_a_batch_that_kafka_starts_in_part_is_told(site: Site, cancels: bool) -> None:
@@ -270,8 +275,8 @@ def test_a_batch_that_kafka_starts_in_part_is_told(site: Site, cancels: bool) ->
     site.set_cluster(refuses_dirs=True)
     run = site.play("apply", "-e", f"kafka_reassign_cancel_on_failure={cancels}")
     assert (2, cancels) == (run.code, site.calls("--cancel") == 1), run.output
-    goes_on = "and its moves were canceled" if cancels else "which goes on"
-    assert f"Batch 01 was started only in part, {goes_on}; Kafka says Error: Failed to alter dir for a-0-9" in run.text
+    goes_on = ", and its moves were canceled" if cancels else "; what of it moves goes on"
+    assert f"Batch 01 was started only in part{goes_on}; Kafka says Error: Failed to alter dir for a-0-9" in run.text
     told = "Its moves were canceled." if cancels else "What still moves goes on at its throttle."
     stopped = (
         f"The run stopped at batch 01: Error: Failed to alter dir for a-0-9. {told} Run the playbook again to go on"

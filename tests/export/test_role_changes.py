@@ -52,6 +52,10 @@ class Cluster:
         """The output of the next answer."""
         return self.run([*self.tools[tool], *options])[1]
 
+    def lists(self) -> list[dict[str, list[int]]]:
+        """The lists of the batch."""
+        return [{"a-0": [1], "a-1": [2]}, {}]
+
 
 def test_a_batch_starts_with_one_call(tmp_path: Path) -> None:
     """One call has the throttle, the operator's own options, and the option that refuses other replication factors."""
@@ -115,6 +119,7 @@ def test_with_a_broker_down_the_throttle_is_set_first(tmp_path: Path) -> None:
     refused = Cluster(tmp_path, (1, "", "Error: not authorized\n"), down_brokers=[4])
     assert {
         "started": False,
+        "changed": False,
         "said_by_kafka": "Error: not authorized",
         "msg": "Error: not authorized",
     } == changes.start(refused)
@@ -147,6 +152,15 @@ def test_a_batch_of_which_kafka_refuses_a_part_is_no_batch_that_was_not_started(
     found = changes.start(Cluster(tmp_path, (1, f"{before}{out}", "")))
     assert (False, True, True) == (found["started"], found["changed"], found["partly"])
     assert said == found["said_by_kafka"]
+
+
+def test_a_batch_that_kafka_refuses_whole_was_not_started(tmp_path: Path) -> None:
+    """If Kafka refuses every partition, for example for lack of an ACL, nothing moves."""
+    out = (
+        "Error: Error reassigning partition(s):\na-0: Cluster authorization failed.\na-1: Cluster authorization failed."
+    )
+    found = changes.start(Cluster(tmp_path, (1, out, "")))
+    assert (False, False, None) == (found["started"], found["changed"], found.get("partly"))
 
 
 def test_an_option_that_the_tool_does_not_know_is_left_out(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -329,3 +331,24 @@ def test_nothing_holds_a_batch_that_is_done_already(monkeypatch: pytest.MonkeyPa
     assert ([], [], 0) == (done["finish"], printed, seconds)
     pending, _, _ = waited(monkeypatch, [{"pending": ["a-0"]}], **given)
     assert ["this run has started as many batches as it may"] == pending["finish"]
+
+
+def test_a_replica_of_a_later_step_needs_no_log_dir_yet(tmp_path: Path) -> None:
+    """What an interrupted run left may move to an earlier step's list. Without a whole answer the last reason stays."""
+    broken = '{"partitions":[],"error":"org.apache.kafka.common.errors.KafkaStorageException","logDir":"/d2"}'
+    row = '{"partitions": [{"topic": "a", "partition": 0, "replicas": [%s]}]}'
+    given = {"tools": {"log_dirs": ["log-dirs"], "reassign": ["reassign"]}, "target": str(tmp_path / "to.json")}
+    given["origin"] = str(tmp_path / "from.json")
+    (tmp_path / "to.json").write_text(row % "5, 6")
+    (tmp_path / "from.json").write_text(row % "1, 2")
+    answers = {"log-dirs": f'{{"brokers":[{{"broker":6,"logDirs":[{broken}]}}]}}'}
+    module = SimpleNamespace(params=given, run_command=lambda argv, **_: (0, answers[argv[0]], ""))
+    asked = loaded("module_utils/kafka_reassign_cluster").Cluster(module)
+
+    told = []
+    for adding, kept in (("5", "1"), ("6", "5")):
+        answers["reassign"] = f"a-0: replicas: {adding},{kept},2. adding: {adding}. removing: 2.\n"
+        told.append(asked.copied({"a-0"})["unstored"])
+    assert ["", "replicas can't be copied, a log dir has failed: a-0 (broker 6, /d2)"] == told
+    answers["log-dirs"] = "ERROR: The given brokers do not exist\n"
+    assert {"copied_bytes": None} == asked.copied({"a-0"})

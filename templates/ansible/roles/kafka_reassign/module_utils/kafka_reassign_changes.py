@@ -13,6 +13,7 @@ from ansible.module_utils.kafka_reassign_throttles import Throttles
 
 # Kafka moves the other partitions, if there are any. The tool says this of those that it refused.
 _IN_PART = "Error reassigning partition"
+_REFUSED = re.compile(r"^(?:Error: )?(\S+-\d+): ", re.MULTILINE)
 _ELECTED = "Successfully completed leader election"
 _NOT_ELECTED = re.compile(r"for partition: (\S+): (?:[\w.$]+: )?(.+?)\.?$", re.MULTILINE)
 # A broker older than Kafka 4.1 says this, whatever the tool's release. Then nothing was started.
@@ -40,7 +41,7 @@ def start(cluster):
         if throttle:
             _, out, err = cluster.run([*execute, *throttle])
             if STARTED not in out and NO_BROKER not in out + err:
-                return {"started": False, **_said(refused(out, err))}
+                return _not_started(cluster, out, err)
         throttle = ["--additional"]
     if given["with_log_dirs"]:
         options += ["--timeout", _LOG_DIRS_MILLIS]
@@ -50,9 +51,17 @@ def start(cluster):
     # KIP-860: makes Kafka refuse any change of a replication factor. Kafka 4.1 and later have the option.
     keeps = ["--disallow-replication-factor-change"] if given["keeps_replication_factor"] else []
     code, out, err = run_newer(cluster, execute + throttle + options + given["execute_options"], keeps, [])
-    started, partly = code == 0 and STARTED in out, any(each in out + err for each in (STARTED, _IN_PART))
-    said = {"started": started, "changed": partly, **_said("" if started else refused(out, err))}
-    return said if started or not partly else {**said, "partly": True}
+    if code == 0 and STARTED in out:
+        return {"started": True, "changed": True, **_said("")}
+    return _not_started(cluster, out, err)
+
+
+def _not_started(cluster, out, err):
+    """What --execute says when it fails; `partly` if it has started moves of partitions that Kafka didn't refuse."""
+    said = out + err
+    others = set(cluster.lists()[0]) - set(_REFUSED.findall(said))
+    partly = STARTED in said or (_IN_PART in said and bool(others))
+    return {"started": False, "changed": partly, **_said(refused(out, err)), **({"partly": True} if partly else {})}
 
 
 def _said(by_kafka):

@@ -245,8 +245,15 @@ class Cluster:
         out = self.asked("log_dirs", "--describe", "--broker-list", ",".join(map(str, sorted(wanted))), *only)
         if out is None:
             return {"copied_bytes": None}
-        rows = output.unstored(out, {broker: names & moving for broker, names in wanted.items()})
-        return {"copied_bytes": output.copied_bytes(out, wanted), "unstored": checks.unstored(rows)}
+        copied = output.copied_bytes(out, wanted)
+        if copied is None:
+            return {"copied_bytes": None}
+        arriving = {broker: names & moving for broker, names in wanted.items()}
+        if output.unstored(out, arriving):
+            # What an interrupted run left may still move to the lists of an earlier step.
+            running = output.listed(self.asked("reassign", "--list") or "")
+            arriving = {b: {name for name in names if b in running.get(name, ())} for b, names in arriving.items()}
+        return {"copied_bytes": copied, "unstored": checks.unstored(output.unstored(out, arriving))}
 
     def leaders(self):
         """Batches with a wrong leader, and partitions that still have to get back a leader that isn't preferred."""

@@ -203,6 +203,7 @@ class Throttles:
             if running.get(name, each["replicas"]) != each["replicas"]:
                 rows[name] = {key: each[key] for key in ("topic", "partition")} | {"replicas": running[name]}
         record.see(brokers, {}, {})
+        said = self.kept(record, brokers)
         record.add_rate(rate)
         record.save()
         options = ["--execute", "--additional", "--throttle", rate]
@@ -212,7 +213,7 @@ class Throttles:
         # The rate is set before the moves start again, and a log dir that a broker refuses is asked for after that.
         if code != 0 and not any(each in out + err for each in (NO_BROKER, STARTED)):
             raise ToolError(f"the throttle couldn't be changed: {refused(out, err)}")
-        return [f"The throttle is {rate} bytes a second from now on."]
+        return [*said, f"The throttle is {rate} bytes a second from now on."]
 
     def restore(self):
         """Restore the throttles. Returns sentences on any that stay, and the plan's partitions that still move."""
@@ -288,13 +289,13 @@ class Throttles:
             return [f"The throttles of topics that are done stay until the end of the run: {error}"] if changing else []
 
     def kept(self, record, brokers):
-        """Record what somebody else has set on brokers since, because the next batch replaces it. Returns sentences."""
+        """Record what somebody else has set on brokers since, because this run may replace it. Returns sentences."""
         found = {each: new for each, values in sorted(brokers.items()) if (new := record.changed(each, values))}
         for each in found:
             record.brokers[each] = record.desired_broker(each, brokers[each])
         if found:
             record.save()
-        rest = "meanwhile. The next batch sets its own rate there; the end of the run puts that back."
+        rest = "meanwhile. This run may replace it, and puts it back at its end."
         return [f"Somebody else has set {_said(new)} on broker {each} {rest}" for each, new in found.items()]
 
     def topics_of(self, record):
