@@ -166,7 +166,9 @@ def _keep_streams_readable() -> None:
     """
     codecs.register_error(_ESCAPED, _escaped)
     if (own := sys.__stdout__) and own is sys.stdout and own.fileno() == 1:
+        own.flush()
         sys.stdout = os.fdopen(os.dup(1), "w", encoding=own.encoding)
+        sys.stdout.reconfigure(line_buffering=own.line_buffering, write_through=own.write_through)
         os.dup2(2, 1)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -176,9 +176,9 @@ def _compose(text: str, file: str) -> Node:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
-        if conflict := re.search(r"^<{7} .*", text, re.MULTILINE):
+        if conflict := re.search(r"^(<{7}(?: [^\r\n]*)?)\r?$", text, re.MULTILINE):
             message = (
-                f"{conflict[0][:60]!r} begins a merge conflict; allowed: one of its two sides, without the markers"
+                f"{conflict[1][:60]!r} begins a merge conflict; allowed: one of its two sides, without the markers"
             )
             raise SpecError([Finding(place_of(text, conflict.start(), file), "", message)]) from None
         mark = error.problem_mark or error.context_mark

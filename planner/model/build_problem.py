@@ -228,6 +228,20 @@ def taken_over(problem: Problem, brokers: IntArray) -> IntArray:
     return np.where((successors >= 0) & ~taken, successors, brokers).astype(np.int32)
 
 
+def led_today(problem: Problem) -> IntArray:
+    """(P, 2): each partition's preferred leader and leader today, -1: none; or the brokers that replace them."""
+    return taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
+
+
+def led_now(problem: Problem) -> IntArray:
+    """(P, 2): as `led_today`, but the leader in place of a preferred leader in no ISR, which isn't elected."""
+    led = led_today(problem)
+    if problem.out_of_sync is not None:
+        off = (led[:, 1] >= 0) & np.append(problem.out_of_sync, False)[led[:, 0]]
+        led[off, 0] = led[off, 1]
+    return led
+
+
 def brokers_after(spec: Spec) -> list[Broker]:
     """Today's brokers and the added ones, sorted by id, with their racks after the change."""
     racks = dict(spec.changes.set_racks)

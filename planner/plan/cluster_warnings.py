@@ -3,11 +3,12 @@
 These aren't faults of the plan, but many decide whether it can be carried out, so reviewers see them before approval.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from planner.model.build_problem import may_move
+from planner.model.build_problem import brokers_after, may_move
 from planner.model.cluster import PartitionChange, PartitionKey, down, in_force, partition_name, some, unions
 from planner.model.formats import brokers, counted, first_names
 from planner.model.problem import BoolArray, IntArray, Problem, misplaced
@@ -76,9 +77,10 @@ def _staying(problem: Problem) -> set[int]:
 
 def _of_brokers(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
     """Racks that look alike; brokers that get no new replica, whose log dirs Kafka chooses, or that replace in part."""
-    racks = sorted({each.rack or "" for each in spec.all_brokers})
-    folded = [rack.casefold() for rack in racks]
-    if alike := [rack for rack, low in zip(racks, folded, strict=True) if folded.count(low) > 1]:
+    racks, staying = defaultdict[str, set[str]](set), _staying(problem)
+    for rack in (each.rack or "" for each in brokers_after(spec) if each.id in staying):
+        racks[rack.casefold()].add(rack)
+    for alike in (sorted(racks[each]) for each in sorted(racks) if len(racks[each]) > 1):
         yield f"racks {first_names(alike)} differ only in capital letters, and count as different racks"
     cordoned = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
     if cordoned:

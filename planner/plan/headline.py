@@ -97,16 +97,16 @@ def balance_missed(plan: Plan) -> str:
     of = f"{counted(relaxed, 'balance target')} {'is' if relaxed == 1 else 'are'} not met"
     if plan.resumes:
         return of
-    if plan.brokers_down and all(row.window.endswith("leaders") for row in plan.balance.relaxed):
-        return f"{of}: {brokers(plan.brokers_down)} can't lead (in no ISR)"
+    of_leaders = all(row.window.endswith("leaders") for row in plan.balance.relaxed)
+    off = f"{brokers(plan.brokers_down)} can't lead now (in no ISR)" if plan.brokers_down and of_leaders else ""
     if plan.changes.rebalance == "all":
         excess = plan.bound.excess
-        if excess and (excess.least_replicas or excess.least_loads):
-            return f"{of}: no plan meets all targets (proven)"
-        return f"{of}: no plan tried meets all targets{_SURVIVES[plan.spec.survive]}"
+        proven = excess and (excess.least_replicas or excess.least_loads)
+        tried = f"no plan tried meets all targets{_SURVIVES[plan.spec.survive]}"
+        return f"{of}: {off or ('no plan meets all targets (proven)' if proven else tried)}"
     racks = "only replicas that must move or that break the rack rule are moved"
     moves = racks if plan.changes.rebalance == "racks" else "no replica moves"
-    return f"{of}, because {moves} (rebalance: {plan.changes.rebalance})"
+    return f"{of}, because {moves} (rebalance: {plan.changes.rebalance}){off and f', and {off}'}"
 
 
 _SURVIVES = {"none": "", **dict.fromkeys(("broker", "rack"), " and survives as much (resilience.survive)")}

@@ -75,7 +75,9 @@ def _limits(plan: Plan) -> Iterator[str]:
         # The default limit is a disk's size. A disk that is above its limit today may stay so.
         held = ((max(row.before.size_bytes, row.after.size_bytes), row.disk_bytes) for row in plan.brokers)
         over = any(size_bytes > disk_bytes for size_bytes, disk_bytes in held if disk_bytes is not None)
-        known = " of known size" if any(row.disk_bytes is None for row in plan.brokers) else ""
+        known = (
+            " of known size" if any(row.disk_bytes is None and row.role != "removed" for row in plan.brokers) else ""
+        )
         yield "no disk gets fuller than it may" if over else f"every disk{known} has room"
 
 

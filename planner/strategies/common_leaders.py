@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from planner.model.build_problem import rows_to_place, today
+from planner.model.build_problem import led_today, rows_to_place, today
 from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
 from planner.model.problem import NEVER_LEADS, BoolArray, FloatArray, IntArray, LongArray, Problem, led_by_several
@@ -22,7 +22,7 @@ from planner.scoring.broker_loads import counts_by_group, target_numbers
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, distance
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.leaders import Choices, led_today, network
+from planner.strategies.leaders import Choices, network
 from planner.strategies.work_limits import COMMON_LEADER_PARTNERS
 
 

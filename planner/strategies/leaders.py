@@ -15,7 +15,7 @@ from typing import Self
 
 import numpy as np
 
-from planner.model.build_problem import rows_to_place, taken_over, today
+from planner.model.build_problem import led_now, rows_to_place, taken_over, today
 from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
 from planner.model.problem import (
@@ -66,7 +66,7 @@ def order(
         solved = solve(*network(choices, wanted))
         if solved is None and solve(*network(Choices.of(problem, placed, free, able), wanted)) is not None:
             # Caps hold once all brokers are back in sync; until then, the others lead as little above them as can be.
-            solved = solve(*network(choices, replace(wanted, caps=None)))
+            solved = solve(*network(choices, _least_above_caps(choices, wanted)))
         if solved is None and wanted.caps is not None:
             raise InfeasibleError("no choice of leaders among the replicas that are placed keeps max_leaders")
         assert solved is not None, "every partition has a replica that can lead it"
@@ -284,18 +284,15 @@ def network(
     return min_cost_flow.arcs(choices.at, heads.astype(np.int32), 1, choices.costs), tuple(windowed), supplies
 
 
-def led_today(problem: Problem) -> IntArray:
-    """(P, 2): each partition's preferred leader and leader today, -1: none; or the brokers that replace them."""
-    return taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
-
-
-def led_now(problem: Problem) -> IntArray:
-    """(P, 2): as `led_today`, but the leader in place of a preferred leader in no ISR, which isn't elected."""
-    led = led_today(problem)
-    if problem.out_of_sync is not None:
-        off = (led[:, 1] >= 0) & np.append(problem.out_of_sync, False)[led[:, 0]]
-        led[off, 0] = led[off, 1]
-    return led
+def _least_above_caps(choices: Choices, wanted: Windows) -> Windows:
+    """The windows with caps raised to what brokers lead if leaders are above the caps by as little as can be."""
+    assert wanted.caps is not None
+    replicas, most = wanted.caps
+    capped = replace(wanted, leaders=np.stack([np.zeros_like(most), most]), topic_leaders=None, caps=None)
+    least = min_cost_flow.solve_excess_first(*network(choices, capped))
+    assert least is not None, "without caps, every choice of leaders is possible"
+    led = choices.fixed.sum(axis=0) + np.bincount(choices.brokers[least.units > 0], minlength=len(most))
+    return replace(wanted, caps=np.stack([replicas, np.maximum(most, led)]))
 
 
 def _in_order(problem: Problem, placed: IntArray, leaders: IntArray, led: IntArray) -> IntArray:

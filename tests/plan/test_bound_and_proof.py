@@ -170,9 +170,13 @@ def test_that_nothing_meets_all_targets_is_said_where_it_is_proven() -> None:
 
 
 def test_brokers_that_cannot_lead_are_the_reason_where_only_leaders_are_uneven() -> None:
-    """It names a broker in no ISR, even if no replica moves: none that moved would let it lead."""
+    """It names a broker in no ISR, and that no replica moves if none may."""
     plan, said = small(), "1 balance target is not met: "
     plan["brokers"][0]["seems_down"] = True
     assert f"{said}no plan tried meets all targets" == headline.balance_missed(typed(plan))
     plan["balance"]["relaxed"][0]["window"], plan["changes"]["rebalance"] = "leaders", "leaders"
-    assert f"{said}broker 1 can't lead (in no ISR)" == headline.balance_missed(typed(plan))
+    off = "broker 1 can't lead now (in no ISR)"
+    moves = "1 balance target is not met, because no replica moves (rebalance: leaders)"
+    assert f"{moves}, and {off}" == headline.balance_missed(typed(plan))
+    plan["changes"]["rebalance"] = "all"
+    assert f"{said}{off}" == headline.balance_missed(typed(plan))

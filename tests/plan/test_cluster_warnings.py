@@ -184,6 +184,9 @@ def test_racks_that_differ_only_in_capital_letters_are_named() -> None:
     found = [each for each in warnings(spec, build(spec), ()) if "capital" in each]
     assert ["racks A, a differ only in capital letters, and count as different racks"] == found
 
+    mended = replace(spec, changes=Changes(set_racks=((2, "a"),)))
+    assert not [each for each in warnings(mended, build(mended), ()) if "capital" in each]
+
 
 def test_log_dirs_that_are_listed_for_nothing() -> None:
     """A warning says if a broker lists log dirs and gets a replica, but balance.log_dirs isn't asked for."""

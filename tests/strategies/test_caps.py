@@ -16,14 +16,15 @@ from properties import examples
 from test_optimum import of_assignment, replica_excess
 
 from planner.model.balance import Tolerance
-from planner.model.cluster import Broker
+from planner.model.build_problem import build
+from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.errors import InfeasibleError
 from planner.model.problem import UNCAPPED, LongArray, Problem
 from planner.model.recorded import ReplicationFactorRow
-from planner.model.spec import Changes, NewPartitions, TopicFilter
+from planner.model.spec import Changes, NewPartitions, Spec, TopicFilter
 from planner.plan import bound_json
 from planner.scoring import independent_check
-from planner.scoring.broker_loads import on_all_brokers
+from planner.scoring.broker_loads import leaders_after, on_all_brokers
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
 from planner.strategies.lagrangian_bound import least
@@ -225,3 +226,13 @@ def test_leaders_that_may_not_change_use_up_a_cap() -> None:
     problem = with_caps(problem_of(no_racks(1, 2, 3, 4), {"a": [(1, 2)]}, changes=changes), {4: 1}, {1: 1, 2: 1, 3: 1})
     placed = assignment_of(problem, [(1, 2), (2, 3), (2, 3), (2, 3), (1, 4)])
     assert placed.tolist() == leadable(problem, placed, windows(problem, problem.balance)).tolist()
+
+
+def test_a_cap_that_cannot_hold_for_now_is_exceeded_by_as_little_as_can_be() -> None:
+    """Broker 3 is in no ISR, so broker 1 alone can lead two partitions. It leads no third one."""
+    alone, both = ((1, 3), (1,)), ((1, 2), (1, 2))
+    rows = tuple(Partition(at, held, 1, isr) for at, (held, isr) in enumerate((alone, alone, *[both] * 8)))
+    brokers = (Broker(1, max_leaders=1), Broker(2), Broker(3))
+    problem = build(Spec(Cluster("c", brokers, (Topic("t", rows),)), Changes(rebalance="leaders")))
+    led = leaders_after(problem, solve(problem, problem.balance).assignment).tolist()
+    assert [2, 8, 0] == [led.count(broker) for broker in range(3)]

@@ -126,7 +126,7 @@ def _tell_value(fault: _Fault) -> Iterator[PathFinding]:
         # The value may be allowed as text.
         fits = re.search(fault.schema.get("pattern", ""), str(fault.value))
         quoted = f'; in quotes ("{fault.value}") it is text' if fits else ""
-    elif fault.schema.get("type") == "array" and isinstance(fault.value, (str, int)):
+    elif fault.schema.get("type") == "array" and isinstance(fault.value, (str, int)) and len(str(fault.value)) < 60:
         one = _validator().evolve(schema=fault.schema).is_valid([fault.value])
         quoted = f"; in brackets ({json.dumps([fault.value], ensure_ascii=False)}) it is one" if one else ""
     wrong = "has no value" if fault.value is None else f"{shown(fault.value)} isn't possible here"

@@ -238,7 +238,8 @@ def _size_notes(
     holders.update(*(entry.partition.replicas for entry in merged.entries if told))
     if others := told.keys() - holders:
         file = told[min(others)]
-        said = f"has sizes of replicas on {named_brokers(others)}, which have none in {winner}"
+        have = "has" if len(others) == 1 else "have"
+        said = f"has sizes of replicas on {named_brokers(others)}, which {have} none in {winner}"
         if len(others) == len(told):
             raise ImportStateError([Finding(Place(file), "", f"{said}; allowed: sizes of the same cluster")])
         yield f"{file} {said}: of another time or cluster, or of other topics"

@@ -126,9 +126,7 @@ def test_sizes_from_brokers_without_replicas_are_of_another_cluster() -> None:
     """Sizes of no broker that has replicas are refused; those of some brokers without replicas are noted."""
     with pytest.raises(ImportStateError, match="f1: has sizes of replicas on brokers 8–9, which have none in f0;"):
         merged(DESCRIBE, sizes(8, 9, a_0=5))
-    noted = (
-        "f1 has sizes of replicas on broker 9, which have none in f0: of another time or cluster, or of other topics"
-    )
+    noted = "f1 has sizes of replicas on broker 9, which has none in f0: of another time or cluster, or of other topics"
     assert (noted,) == merged(DESCRIBE, sizes(1, 9, a_0=5)).disagreements
     assert () == merged(DESCRIBE, sizes(1, a_0=5), sizes(2, 8)).disagreements
     assert 1 == len(merged(DESCRIBE, sizes(1, a_0=5), sizes(9, a_0=5)).disagreements), "one file for each broker"
