@@ -195,7 +195,8 @@ def _make(options: dict[str, str], cluster: dict[str, Any]) -> int:
 
 def _elect(wanted: dict[str, list[int]], cluster: dict[str, Any]) -> int:
     partitions = cluster["partitions"]
-    dead = [name for name in wanted if partitions[name]["replicas"][0] not in cluster["brokers"]]
+    able = [] if cluster.get("elects") == "none" else cluster["brokers"]
+    dead = [name for name in wanted if partitions[name]["replicas"][0] not in able]
     given = [name for name in wanted if name not in dead]
     off = [name for name in given if partitions[name]["leader"] != partitions[name]["replicas"][0]]
     for name in off:

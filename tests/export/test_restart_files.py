@@ -194,6 +194,14 @@ def test_a_run_that_goes_on_elects_what_the_step_before_it_did_not(
     assert f"After step {step - 1} of 4: 1 leader was elected." == said(site)[1]
 
 
+def test_elections_that_fail_do_not_keep_a_run_from_going_on(site: Site) -> None:
+    """A replica that never gets in sync again can't lead. The run that goes on after its step says so, and goes on."""
+    site.set_cluster(elects="none")
+    assert 2 == (run := play(site, "-e", "kafka_reassign_from_step=4")).code, run.output
+    assert [3] == site.cluster.get("restarted"), run.output
+    assert 1 == run.output.count("...ignoring"), run.output
+
+
 def test_tasks_that_return_before_anything_stopped(site: Site) -> None:
     """If a broker still leads all that it led, it hasn't restarted, so the next one must not restart."""
     (site.folder.parent / "idle.yml").write_text("---\n- name: Do nothing\n  ansible.builtin.debug:\n    msg: later\n")
