@@ -7,15 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from batch_changes import change, plans, rules, steps
+from clusters import assignment_of, no_racks, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.execution import partition_changes
 from planner.execution.batch_costs_and_risks import costs
 from planner.execution.batch_cutting import Batch, split
 from planner.execution.batch_order import within_disks
 from planner.execution.partition_changes import Step
+from planner.model.build_problem import build
 from planner.model.cluster import PartitionChange
 from planner.model.spec import BatchRules
+from planner.plan.build import costed
 
 ALONE = BatchRules(bytes=50)
 
@@ -52,6 +56,17 @@ def test_what_frees_a_disk_goes_before_what_fills_it() -> None:
     assert [[("t", 1)], [("t", 0)], [("t", 2)]] == steps(found)
     assert [1, 2, 3] == [batch.number for batch in found]
     assert (120, 80) == (most_held(batches, held_by(changes))[2], most_held(found, held_by(changes))[2])
+
+
+def test_a_plans_batches_fill_no_disk_above_its_limit() -> None:
+    """Where brokers state their disks, a plan has its batches in such an order."""
+    spec = spec_of(no_racks(1, 2, 3), {"a": [(1,)], "b": [(2,)]}, sizes=60)
+    brokers = tuple(replace(each, disk_bytes=100) for each in spec.cluster.brokers)
+    spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers))
+    problem = build(spec)
+    found = costed(spec, problem, partition_changes.changes(problem, assignment_of(problem, [(2,), (3,)])))
+    assert [["b"], ["a"]] == [[step.topic for step in batch.steps] for batch in found.batches]
+    assert {1: 60, 2: 60, 3: 60} == {peak.broker: peak.size_bytes for peak in found.peaks}
 
 
 def test_a_batch_is_cut_where_no_order_of_whole_ones_fits() -> None:
