@@ -164,6 +164,7 @@ def test_the_rest_of_a_first_step_leaves_slots_of_what_waits_for_later(done: int
     rest = resumed(plan, after_batches(plan, found(spec), done))
 
     assert 1 - done == len(rest["partitions"])
+    assert [1] == [row["plan"] for row in rest["terms"] if row["name"] == "left_to_change"], "y-0 waits"
 
 
 def test_the_rest_of_a_first_step_counts_the_factor_that_it_waits_for() -> None:
