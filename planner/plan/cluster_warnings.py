@@ -76,7 +76,9 @@ def _staying(problem: Problem) -> set[int]:
 
 
 def _of_brokers(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
-    """Racks that look alike; brokers that get no new replica, whose log dirs Kafka chooses, or that replace in part."""
+    """Racks that differ only in capital letters; brokers that get no new replica, whose log dirs Kafka chooses, or that
+    get fewer replicas than they replace.
+    """
     racks, staying = defaultdict[str, set[str]](set), _staying(problem)
     for rack in (each.rack or "" for each in brokers_after(spec) if each.id in staying):
         racks[rack.casefold()].add(rack)

@@ -52,9 +52,9 @@ def assign(
     rounds, nobody owns what moves between members. A user's own function gets the three mappings and returns one like
     this function's. PlannerError for an unknown assignor, and for an invalid result of a user's own.
 
-    Only the broker's assignors use `topic_ids` (`kafka-topics --describe`); only both `range` and `roundrobin` use
-    `instances`, the `group.instance.id` of static members. Source: Kafka 4.1, RangeAssignor, RoundRobinAssignor,
-    AbstractStickyAssignor (KIP-54, KIP-429); for the broker's, Kafka 4.3 (KIP-848, KIP-932).
+    Only the broker's assignors use `topic_ids` (`kafka-topics --describe`). Only `range`, `roundrobin` and
+    `server-range` use `instances`, the `group.instance.id` of static members. Source: Kafka 4.1, RangeAssignor,
+    RoundRobinAssignor, AbstractStickyAssignor (KIP-54, KIP-429); for the broker's, Kafka 4.3 (KIP-848, KIP-932).
     """
     wanted = {topic for listed in subscriptions.values() for topic in listed}
     counts = {topic: count for topic, count in topics.items() if topic in wanted}
