@@ -15,7 +15,7 @@ from planner.export.output_folder import quiet, replace_file, require_unread
 from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.importers.terraform_show import targets
-from planner.inputs.spec.profile_caps import PROFILES, REFUSED
+from planner.inputs.spec.sections import PROFILES, REFUSED
 from planner.inputs.state.cluster_yaml import TITLE, Imported, describe, log_dirs, text, topic_configs
 from planner.inputs.state.live_cluster import client_settings, read_live
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge

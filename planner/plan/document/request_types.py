@@ -25,7 +25,7 @@ from planner.model.recorded import (
     WindowName,
     doc,
 )
-from planner.model.spec import Aim
+from planner.model.spec import Aim, Rebalance, Survive
 
 
 class AddBrokerRow(Section, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class ChangesSection(Section, frozen=True, kw_only=True):
     create_topics: Annotated[tuple[CreateTopicRow, ...], doc("Topics to create.")]
     add_partitions: Annotated[tuple[AddPartitionsRow, ...], doc("Topics that get more partitions.")]
     rebalance: Annotated[
-        Literal["all", "leaders", "racks", "none"],
+        Rebalance,
         doc(
             "What may change although no other change forces it to: all, only leaders, only partitions that break the "
             "rack rule (racks), or none."
@@ -116,9 +116,7 @@ class SpecSection(Section, frozen=True, kw_only=True):
     """What else the YAML asks for, as far as the rest of an interrupted plan is made from it (`planner resume`)."""
 
     topics: Annotated[SpecTopics, doc("Which topics may move.")]
-    survive: Annotated[
-        Literal["none", "broker", "rack"], doc("What may fail without a partition going offline, where that can be.")
-    ]
+    survive: Annotated[Survive, doc("What may fail without a partition going offline, where that can be.")]
     aims: Annotated[tuple[Aim, ...], doc("What comes after bytes among equally cheap plans, most important first.")]
     limits: Annotated[SpecLimits, doc("The gates, as the YAML sets them.")]
     placement: Annotated[
