@@ -251,6 +251,10 @@ class _NodeReader:
             if not isinstance(key, ScalarNode):
                 self.refuse(key, path, "a key can't be a mapping or a list; allowed: text or a number")
                 continue
+            if key.tag == _TAG + "merge":
+                said = "merge keys aren't read; allowed: the keys themselves, or an alias of a whole value (key: *name)"
+                self.refuse(key, (*path, key.value), said)
+                continue
             inner = (*path, key.value)
             if key.value in values:
                 first = self.places[inner]

@@ -52,6 +52,7 @@ CASES: list[Case] = [
     ("nested_beyond_the_parser", "a: " + "[" * 5000 + "]" * 5000, "", "nested too deeply"),
     ("python_tag", after("limits: !!python/object:os.system {}\n"), "11:9 limits", "isn't allowed; leave the tag out"),
     ("list_as_key", after("limits: {[1, 2]: 3}\n"), "11:10 limits", "a key can't be a mapping or a list"),
+    ("merge_key", line(3, "  name: a\n  <<: {}"), "4:3 cluster['<<']", "merge keys aren't read; allowed: the keys"),
     ("duplicate_key", after("version: 1\n"), "11:1 version", "is here twice; the first is in line 1"),
     ("duplicate_inner_key", line(3, "  name: a\n  name: b"), "4:3 cluster.name", "the first is in line 3"),
 ]

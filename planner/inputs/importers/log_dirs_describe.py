@@ -45,16 +45,18 @@ def read_part(text: str, file: str) -> StatePart:
     bad entry.
     """
     sizes: dict[PartitionKey, int] = {}
+    keys: dict[PartitionKey, PartitionKey] = {}
 
     def counted(value: dict[str, Any]) -> object:
-        # There may be millions of replicas, so a well-formed one is counted as soon as it is decoded, and not kept.
+        # There may be millions of replicas, so a well-formed one is counted as soon as it is decoded; its key is kept.
         found = _replica(value, "", Place(file)) if tuple(value) == _KEYS else None
         if found is None or isinstance(found, Finding):
             return value
         key, size_bytes, moving = found
-        if not moving:
-            sizes[key] = max(size_bytes, sizes.get(key, 0))
-        return _COUNTED
+        if moving:
+            return _MOVING
+        sizes[key] = max(size_bytes, sizes.get(key, 0))
+        return keys.setdefault(key, key)
 
     value, place = _document(text, file, decoder(counted))
     # `items` treats a value that should be a list and isn't as an empty one.
@@ -63,7 +65,7 @@ def read_part(text: str, file: str) -> StatePart:
         for broker_at, broker in enumerate(items(value, "brokers"))
         for dir_at, log_dir in enumerate(items(broker, "logDirs"))
         for at, item in enumerate(items(log_dir, "partitions"))
-        if item is not _COUNTED
+        if item is not _MOVING and not isinstance(item, tuple)
     )
     for key, size_bytes, moving in replicas:
         if not moving:
@@ -75,16 +77,19 @@ def read_part(text: str, file: str) -> StatePart:
         for log_dir in items(broker, "logDirs")
         if isinstance(log_dir, dict) and isinstance(log_dir.get("error"), str)
     )
-    holders = frozenset(
-        broker["broker"]
+    held = {
+        broker["broker"]: tuple(
+            each for log_dir in dirs for each in items(log_dir, "partitions") if type(each) is tuple
+        )
         for broker in items(value, "brokers")
-        if any(items(log_dir, "partitions") for log_dir in items(broker, "logDirs")) and is_id(broker.get("broker"))
-    )
-    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, size_brokers=holders, notes=tuple(failed))
+        for dirs in [items(broker, "logDirs")]
+        if any(items(log_dir, "partitions") for log_dir in dirs) and is_id(broker.get("broker"))
+    }
+    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, size_replicas=held, notes=tuple(failed))
 
 
 _KEYS = ("partition", "size", "offsetLag", "isFuture")
-_COUNTED = object()
+_MOVING = object()
 
 
 def places(text: str, file: str) -> LogDirs:

@@ -98,7 +98,7 @@ class StatePart:
     or inherits them. Any other key has Kafka's default or an inherited value. `config_defaults` is what brokers and the
     cluster set for all topics. `cordoned` are each broker's log dirs that get no new replica, `*` for all
     (`cordoned.log.dirs`, KIP-1066). `platform` is the brokers' provider and type, for example `msk.m7g.large`.
-    `sizes` are of replicas on `size_brokers`, if the source says whose they are.
+    `sizes` are of `size_replicas`, the partitions of each broker, if the source says whose they are.
     """
 
     title: str
@@ -113,7 +113,7 @@ class StatePart:
     moving: tuple[RunningReassignment, ...] = ()
     brokers: tuple[BrokerSeen, ...] = ()
     sizes: Mapping[PartitionKey, int] | None = None
-    size_brokers: frozenset[int] = frozenset()
+    size_replicas: Mapping[int, tuple[PartitionKey, ...]] = field(default_factory=dict)
     only_topics: tuple[str, ...] | None = None
     targets: tuple[TopicTarget, ...] = ()
     notes: tuple[str, ...] = ()

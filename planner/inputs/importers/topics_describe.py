@@ -177,7 +177,7 @@ def _fields(line: str, found: _ReadTopics) -> dict[str, str]:
     if not fields and line.startswith("topic:"):
         fields = {_SMALL[label]: value for label, value in _labeled(_SMALL_FIELD, line).items()}
         found.without_headings.add(fields["Topic"])
-    if "Topic" not in fields:
+    if "Topic" not in fields or not fields.keys() & {"Partition", "PartitionCount"}:
         raise _LineError(f"{shown(line)} isn't a topic or a partition; {_HINT}")
     return fields
 

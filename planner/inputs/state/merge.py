@@ -231,9 +231,9 @@ def _size_notes(
     """Notes on sizes of partitions that don't exist, and of replicas on brokers without any, because the sizes may be
     of another time. Sizes of no broker that has replicas are of another cluster: ImportStateError.
     """
-    known = {(entry.topic, entry.partition.id) for entry in merged.entries} if sizes else set()
+    known = {(each.topic, each.partition.id): each.partition.replicas for each in merged.entries} if sizes else {}
     strange = sorted(key for key in sizes if key not in known)
-    told = {broker: part.file for part in parts for broker in part.size_brokers}
+    told = {broker: part.file for part in parts for broker in part.size_replicas}
     holders = {broker for each in moving.values() for broker in each.removing}
     holders.update(*(entry.partition.replicas for entry in merged.entries if told))
     if others := told.keys() - holders:
@@ -245,6 +245,10 @@ def _size_notes(
         yield f"{file} {said}: of another time or cluster, or of other topics"
     if strange and len(strange) < len(sizes):
         yield f"sizes are given for {_partitions(strange)}, which {winner} doesn't have"
+    held = ((key, broker) for part in parts for broker in part.size_replicas for key in part.size_replicas[broker])
+    there = ((key, broker) for key, broker in held if broker in holders and key in known and key not in moving)
+    if apart := sorted({key for key, broker in there if broker not in known[key]}):
+        yield f"sizes of {_partitions(apart)} are of brokers without a replica in {winner}: of another time or cluster"
 
 
 def _only_topics(parts: Sequence[StatePart], names: set[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:

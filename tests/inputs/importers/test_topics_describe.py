@@ -97,10 +97,12 @@ def test_a_finished_reassignment_is_no_obstacle() -> None:
 
 def test_every_bad_line_is_named() -> None:
     """Every invalid line is named, not only the first."""
-    text = "Topic: a\tPartitionCount: x\nhello\n\tTopic: a\tPartition: 0\tLeader: 1\n"
+    text = "Topic: a\tPartitionCount: x\nhello\n\tTopic: a\tPartition: 0\tLeader: 1\n\tTopic: a\tPart"
     with pytest.raises(ImportStateError) as caught:
         read_topics(text, "d.txt")
-    assert ["d.txt:1:1", "d.txt:2:1", "d.txt:3:2"] == [str(finding.place) for finding in caught.value.findings]
+    places = ["d.txt:1:1", "d.txt:2:1", "d.txt:3:2", "d.txt:4:2"]
+    assert places == [str(finding.place) for finding in caught.value.findings]
+    assert r"'Topic: a\tPart' isn't a topic or a partition" in str(caught.value), "the output was cut there"
 
 
 def test_describe_of_the_first_version() -> None:

@@ -132,6 +132,18 @@ def test_sizes_from_brokers_without_replicas_are_of_another_cluster() -> None:
     assert 1 == len(merged(DESCRIBE, sizes(1, a_0=5), sizes(9, a_0=5)).disagreements), "one file for each broker"
 
 
+def test_sizes_of_replicas_that_the_assignment_has_elsewhere_are_noted() -> None:
+    """Another cluster may have the same brokers and topics, but hardly the same replicas on each broker."""
+
+    def held(*names: str) -> str:
+        rows = [{"partition": name, "size": 5, "offsetLag": 0, "isFuture": False} for name in names]
+        return json.dumps({"brokers": [{"broker": 1, "logDirs": [{"logDir": "/d", "partitions": rows}]}]})
+
+    noted = "sizes of partition a-1 are of brokers without a replica in f0: of another time or cluster"
+    assert (noted,) == merged(DESCRIBE, held("a-0", "a-1")).notes
+    assert () == merged(DESCRIBE, held("a-0")).notes
+
+
 def test_brokers_are_those_of_the_tool_that_tells_racks() -> None:
     """Brokers and racks come from kafka-broker-api-versions, which prints `null` for no rack."""
     state = merged(DESCRIBE, VERSIONS)
