@@ -109,7 +109,9 @@ def read(path: Path) -> Given:
     elif reassign_partitions.is_reassignment(text):
         wanted, found = reassign_partitions.read_proposed(text, shown)
     else:
-        raise ImportStateError([Finding(Place(shown, 1, 1), "", f"not a reassignment; {_ALLOWED}")])
+        begin = text.strip().split("\n")[0][:60]
+        what = f"begins with {begin!r}" if begin else "is empty"
+        raise ImportStateError([Finding(Place(shown, 1, 1), "", f"not a reassignment: the file {what}; {_ALLOWED}")])
     lists = {(each.topic, each.partition.id): each.partition.replicas for each in (found.entries if found else ())}
     name = f"{path.name}/{file.name}" if file is not path and path.name else file.name
     return Given(shown, name, hashlib.sha256(data).hexdigest(), wanted.title, wanted.entries, lists)

@@ -80,8 +80,8 @@ def test_of_proposals_the_new_replicas_are_wanted(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "given:1:1: not a reassignment; allowed: a reassignment JSON, what kafka-reassign-partitions"),
-        ("[1, 2]", "given:1:1: not a reassignment"),
+        ("", "given:1:1: not a reassignment: the file is empty; allowed: a reassignment JSON, what kafka-"),
+        ("[1, 2]", "given:1:1: not a reassignment: the file begins with '[1, 2]'"),
         (
             '{"partitions": [\n{"topic": "x", "partition": "0", "replicas": [1]}]}',
             "given:2:1: partitions[0].partition:",

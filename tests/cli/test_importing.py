@@ -214,7 +214,7 @@ def test_every_fault_of_every_file_is_told(tmp_path: Path, capsys: pytest.Captur
     assert 1 == command(tmp_path / "a", tmp_path / "b")
     err = capsys.readouterr().err
     assert "a:1:1: no state in a known format" in err
-    assert "b:1:1: PartitionCount is ''" in err
+    assert "b:1:1: 'Topic: x' isn't a topic or a partition" in err
 
 
 def test_names_write_nothing_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
