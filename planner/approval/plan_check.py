@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -168,6 +168,19 @@ def parse_now(text: str | None, option: str = "--now") -> datetime | None:
         return None if text is None else amounts.parse_moment(text)
     except ValueError:
         raise SetupError(f"{option} {text!r} isn't a moment; allowed: {amounts.MOMENT_ALLOWED}") from None
+
+
+# Clocks of two machines may differ.
+_CLOCKS_APART = timedelta(hours=1)
+
+
+def require_past(text: str | None, what: str) -> None:
+    """SetupError if a state is captured later than now, because its plan would stay valid for too long."""
+    moment, now = parse_now(text, what), datetime.now(UTC)
+    if moment is not None and moment > now + _CLOCKS_APART:
+        raise SetupError(
+            f"{what} {text!r} is in the future, now it is {amounts.moment_text(now)}; allowed: a past moment"
+        )
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 from msgspec import structs
 
+from planner.approval import plan_check
 from planner.cli.fleet import FleetJob
 from planner.export import folder_check, output_folder
 from planner.export.templated_files import files as rendered
@@ -51,9 +52,16 @@ from planner.whatif.failures_report import Subject
 T = TypeVar("T")
 
 
+def loaded(path: Path) -> Spec:
+    """The spec to plan from."""
+    spec = reading.load(path)
+    plan_check.require_past(spec.captured_at, f"{path}: cluster.captured_at")
+    return spec
+
+
 def alternatives(job: FleetJob, candidates: int | None, seed: int | None) -> tuple[Alternative, ...]:
     """The alternatives of a spec. The command line takes precedence over the YAML. The folder is checked too."""
-    spec = reading.load(job.spec)
+    spec = loaded(job.spec)
     output_folder.check(job.folder)
     count = spec.sweep.candidates if candidates is None else candidates
     swept = replace(spec.sweep, candidates=count, seed=spec.sweep.seed if seed is None else seed)

@@ -12,7 +12,6 @@ from planner.cli import fleet, one_spec, output, workflow
 from planner.cli.engine import EngineOptions, engine_options
 from planner.cli.output import Format
 from planner.export import output_folder, terraform_external
-from planner.inputs.spec import reading
 from planner.model.errors import PlannerError
 from planner.model.file_reading import SHORT
 from planner.report.terminal import Detail
@@ -75,7 +74,7 @@ def validate(specs: tuple[Path, ...]) -> int:
     found = fleet.specs(specs)
 
     def checked(number: int) -> None:
-        reading.load(found[number])
+        one_spec.loaded(found[number])
         output.echo_line(f"{found[number]}: valid")
 
     fleet.each(found, checked)
@@ -163,7 +162,7 @@ def adopt(
     code 1; one that is beyond a limit with exit code 3. The report says how much more than necessary it copies.
     """
     folder = out if out is not None else Path(f"{reassignment.stem}.adopted.plan")
-    spec = reading.load(path)
+    spec = one_spec.loaded(path)
     output_folder.check(folder)
     made = adopted_plan.adopted(adopted_plan.read(reassignment), spec, path.as_posix())
     planned = one_spec.with_sections(path, spec, made.planned)

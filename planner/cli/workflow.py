@@ -303,7 +303,7 @@ def resume(
     """
     if not sources.any:
         raise SetupError("the cluster's state is missing; allowed: --state, --bootstrap-servers, or both")
-    plan_check.parse_now(captured_at, "--captured-at")
+    plan_check.require_past(captured_at, "--captured-at")
     if out.resolve() == (path if path.is_dir() else path.parent).resolve():
         raise SetupError(
             f"--out {out}: has the rollback of what is applied already; allowed: another folder than {path}'s"

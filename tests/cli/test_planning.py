@@ -113,6 +113,17 @@ def test_a_state_that_is_too_old_is_told_at_once(whatif, tmp_path):
     )
 
 
+def test_a_state_of_the_future_is_refused(planner, whatif, tmp_path):
+    """A plan from a state captured in the future would be valid for too long: nothing is planned or written."""
+    spec = tmp_path / "future.yaml"
+    spec.write_text(SPEC.replace("  name: demo\n", "  name: demo\n  captured_at: 2962-11-20T10:00:00Z\n"))
+    for ran in (whatif(spec), planner("validate", spec)):
+        assert 1 == ran.code
+        said = r"future.yaml: cluster.captured_at '2962-11-20T10:00:00Z' is in the future, now it is \S+Z; allowed: "
+        assert re.search(said, ran.err)
+    assert not (tmp_path / "plan").exists()
+
+
 def test_bad_input_exits_1_with_the_place_and_no_traceback(whatif, tmp_path):
     """A fault in the spec exits with 1 and its place on stderr, without a traceback, and nothing is written."""
     spec = tmp_path / "bad.yaml"
