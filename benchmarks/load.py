@@ -100,7 +100,7 @@ def profiled(folder: str, workers: int) -> Profiled:
         started = perf_counter()
         with session.open_session(master=f"local[{workers}]", frames=True, many_rows=True) as spark:
             opened = perf_counter()
-            rows, about = load_profile.profile(spark, load_profile.LoadRequest((folder,)), None, lambda _: None)
+            rows, about = load_profile.profile(spark, load_profile.LoadRequest((folder,)), None, lambda _: None, print)
             content = load_profile_file.encoded(rows, about)
             ended = perf_counter()
             children.look()

@@ -157,14 +157,23 @@ class LoadRequest:
 
 
 def profile(
-    spark: SparkSession, request: LoadRequest, partitions: int | None, phase: Callable[[str], None]
+    spark: SparkSession,
+    request: LoadRequest,
+    partitions: int | None,
+    phase: Callable[[str], None],
+    say: Callable[[str], None],
 ) -> tuple[pa.Table, About]:
-    """A profile's rows (JUDGED_SCHEMA) and what it says about the history. PlannerError if there is no sample."""
+    """A profile's rows (JUDGED_SCHEMA) and what it says about the history. PlannerError if there is no sample.
+
+    `say` gets the notes on the files.
+    """
     from pyspark.sql import functions as fn
 
     with _settings(spark), load_sources.read_faults_named(spark), python_faults_named():
         phase(f"opening {counted(len(request.files), 'file')}")
         sources = load_sources.read(spark, request.files, request.names)
+        for note in sources.notes:
+            say(note)
         others: dict[str, int] = {}
         samples = sources.tables
         if sources.measures is not None:

@@ -61,16 +61,18 @@ _MISMATCH = re.compile(r"column: \[([^\]]*)\], physicalType: (\w+), logicalType:
 
 
 class LoadSources(NamedTuple):
-    """The inputs read: samples of tables and measures of metrics; None if there are none."""
+    """The inputs read: samples of tables and measures of metrics; None if there are none. `notes` are of the tables."""
 
     tables: DataFrame | None
     measures: DataFrame | None
+    notes: Sequence[str]
 
 
 def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) -> LoadSources:
     """Opens every file; `names` maps TABLE_COLUMNS to a table's own names. PlannerError names what can't be used."""
     tables: list[DataFrame] = []
     texts: dict[MetricsFormat, list[str]] = {}
+    notes: list[str] = []
     opened: Counter[str] = Counter(files)
     for file in dict.fromkeys(files):
         found = _opened(spark, file)
@@ -80,12 +82,25 @@ def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) ->
         else:
             opened.update(set(found.inputFiles()) - {file})
             tables.append(_table(found, file, names))
+            notes += _unread(found.columns, file, {each: names.get(each, each) for each in TABLE_COLUMNS})
     if twice := [file for file, count in opened.items() if count > 1]:
         raise PlannerError(f"{_local(twice[0])}: is given twice; allowed: each file once")
     measures = [_measures(spark, kind, paths) for kind, paths in texts.items()]
-    return LoadSources(
-        *(reduce(lambda one, other: one.unionByName(other), each) if each else None for each in (tables, measures))
-    )
+    return LoadSources(_together(tables), _together(measures), notes)
+
+
+def _together(frames: Sequence[DataFrame]) -> DataFrame | None:
+    return reduce(lambda one, other: one.unionByName(other), frames) if frames else None
+
+
+def _unread(columns: Sequence[str], file: str, called: Mapping[str, str]) -> Iterator[str]:
+    """A note on the columns that aren't read, if one of them may be a measured one under another name."""
+    lacking = [name for name in MEASURED if called[name] not in columns]
+    if lacking and (others := [each for each in columns if each not in called.values()]):
+        yield (
+            f"{file}: no column {' or '.join(lacking)}; not read: {', '.join(map(repr, others[:20]))}; "
+            f"if one of these is meant: --column {lacking[0]}=COLUMN"
+        )
 
 
 def _reader(spark: SparkSession) -> DataFrameReader:

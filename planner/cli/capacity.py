@@ -100,7 +100,7 @@ def _made(
         from spark_jobs import session
 
         with session.open_session(master=options.master, remote=options.remote, frames=True, many_rows=True) as spark:
-            return job.profile(spark, job.LoadRequest(files, names, zone), options.partitions, phase.begin)
+            return job.profile(spark, job.LoadRequest(files, names, zone), options.partitions, phase.begin, say)
 
 
 def _names(columns: tuple[str, ...]) -> dict[str, str]:
@@ -204,6 +204,8 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         raise SetupError(f"{path}: {error}") from None
     if row is not None and out is not None:
         _write_row(path, spec, wanted, row, out)
+        if short := sizing_report.short(sizing.run(spec, [wanted[row - 1]])[0]):
+            say(f"warning: {short}")
         say(f"{out}: next: planner whatif {shlex.quote(str(out))}")
         return 0
     if page:

@@ -18,6 +18,8 @@ def read(path: Path) -> Plan:
     if (path / RESTART_FILE).is_file() and not (path / "plan.json").exists():
         raise SetupError(f"{path}: is a restart's folder, which planner check takes; allowed: a plan or its folder")
     file, data = file_reading.read_made(path, "plan.json", "a plan")
+    if file.suffix in (".yaml", ".yml"):
+        raise SetupError(f"{path}: is YAML; allowed: a plan or its folder; planner whatif makes {file.stem}.plan")
     plan = codec.decode(data, str(file))
     wrong = next(_contradictions(plan), None)
     if wrong is not None:

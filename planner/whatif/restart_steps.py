@@ -143,11 +143,12 @@ class RestartJudge:
                 continue
             why = None
             for group, _ in together:
-                said = f"at most {at_most} in a step" if len(group) == at_most else self.harm([*group, broker])
+                others, full = ranges(self.problem.broker_ids[group].tolist()), len(group) == at_most
+                said = f"--at-most {at_most} keeps it apart from {others}" if full else self.harm([*group, broker])
                 if not said:
                     group.append(broker)
                     break
-                why = why or f"not with {ranges(self.problem.broker_ids[group].tolist())}: {said}"
+                why = why or (said if full else f"not with {others}: {said}")
             else:
                 together.append(([broker], why))
         yield from sorted([*together, *alone], key=lambda found: self.problem.broker_ids[found[0][0]])

@@ -173,6 +173,12 @@ def _limit(of: FirstLimit) -> str:
     return f"{of.limit}{together if of.broker is None else f', broker {of.broker}'}"
 
 
+def short(row: Row) -> str | None:
+    """Says when a cluster reaches a limit; None if it lasts."""
+    first = FirstLimit(month=row["month"], broker=row["broker"], limit=row["limit"])
+    return None if row["holds"] else f"number {row['number']} {_until(row['month'])}: {_limit(first)}"
+
+
 def _sizes_table(document: SizesDocument) -> Table[SizeRow]:
     """The clusters: those that last first, by price; then those that last longest."""
     ordered = sorted(

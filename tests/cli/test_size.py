@@ -50,6 +50,9 @@ def test_a_row_becomes_a_spec(example):
     assert (before.cluster, None) == (made.cluster, made.sizing)
     assert [*range(7, 16)] == [broker.id for broker in made.changes.add_brokers]
     assert 850_000 == made.limits.disk_used_ppm
+    assert "warning" not in ended.stderr
+    short = CliRunner().invoke(commands, ["size", str(example), "--row", "1", "-o", str(out)])
+    assert short.stderr.startswith("warning: number 1 lasts until month 1: disk, broker 1\n")
 
 
 def refused(capsys, *command):

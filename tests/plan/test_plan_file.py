@@ -33,6 +33,13 @@ def refusal(content: bytes, folder: Path) -> str:
     return str(caught.value)
 
 
+def test_a_yaml_file_is_no_plan(tmp_path: Path) -> None:
+    """Who shows the YAML instead of its plan is told where the plan is."""
+    (tmp_path / "expand.yaml").write_text("version: 1\n")
+    with pytest.raises(PlannerError, match=r"expand\.yaml: is YAML; allowed: a plan or its folder; planner"):
+        plan_file.read(tmp_path / "expand.yaml")
+
+
 def test_a_sound_plan_is_read(tmp_path: Path) -> None:
     """A plan is read by its path or by its folder's path."""
     plan = sound()

@@ -30,7 +30,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, History]:
 
 def profiled(spark: Any, folder: Path, partitions: int) -> tuple[pa.Table, About]:
     """The profile's rows, and what it says about the history."""
-    return load_profile.profile(spark, LoadRequest((str(folder),)), partitions, lambda _: None)
+    return load_profile.profile(spark, LoadRequest((str(folder),)), partitions, lambda _: None, print)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_files_without_a_sample_are_refused(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "20261120T100000Z.prom").write_text("# HELP x y\nx 1\n")
 
     with pytest.raises(PlannerError, match="no sample of a partition"):
-        load_profile.profile(spark, LoadRequest((str(tmp_path / "20261120T100000Z.prom"),)), 1, lambda _: None)
+        load_profile.profile(spark, LoadRequest((str(tmp_path / "20261120T100000Z.prom"),)), 1, lambda _: None, print)
 
 
 def broken(folder: Path, kind: str) -> None:

@@ -84,6 +84,18 @@ def test_a_header_that_cannot_be_one_is_refused(spark: Any, tmp_path: Path, cont
     assert why in str(caught.value)
 
 
+def test_columns_that_are_not_read_are_told_if_a_measured_one_is_missing(spark: Any, tmp_path: Path) -> None:
+    """A rate under another name would otherwise be unknown without a word."""
+    file = tmp_path / "t.csv"
+    file.write_text("time,topic,partition,size_bytes,bytes_in,bytes_out_per_sec\n2026-11-20T10:00:00Z,a,0,7,1,2\n")
+
+    assert [
+        f"{file}: no column bytes_in_per_sec; not read: 'bytes_in'; if one of these is meant: "
+        "--column bytes_in_per_sec=COLUMN"
+    ] == load_sources.read(spark, [str(file)], {}).notes
+    assert [] == load_sources.read(spark, [str(file)], {"bytes_in_per_sec": "bytes_in"}).notes
+
+
 def test_a_column_without_a_name_is_left_out(spark: Any, tmp_path: Path) -> None:
     """A column without a name is ignored, for example the index that pandas writes."""
     (tmp_path / "t.csv").write_text(",time,topic,partition,size_bytes\n0,2026-11-20T10:00:00Z,a,0,7\n")

@@ -146,7 +146,7 @@ def test_at_most_so_many_together():
 
     assert [(1, 2, 3)] == [step.brokers for step in restart_steps.document(spec).steps]
     steps = restart_steps.document(spec, 2).steps
-    assert [((1, 2), None), ((3,), "not with 1–2: at most 2 in a step")] == [
+    assert [((1, 2), None), ((3,), "--at-most 2 keeps it apart from 1–2")] == [
         (each.brokers, each.apart) for each in steps
     ]
 
