@@ -157,6 +157,8 @@ class PlanOnCluster:
             return Standing.GONE
         if found.replicas not in states:
             return Standing.REORDERED if self.own(key) else Standing.ELSEWHERE
+        if key in self.now.moving:
+            return Standing.UNDER_WAY
         if found.replicas == states[-1] and (found.replicas != states[0] or self._settled(self.rows[key], found)):
             return Standing.THERE
         return Standing.FOUND if found.replicas == states[0] else Standing.UNDER_WAY

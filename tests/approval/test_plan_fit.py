@@ -125,7 +125,9 @@ def test_reassignments_are_told_apart_by_where_they_go() -> None:
     other = replace(now(a=[[1, 2], [2, 1]], new=[[1]]), moving=frozenset({("a", 0), ("new", 0)}))
 
     assert ([], 1) == (stale(fitted(plan(), own)), fitted(plan(), own).moving)
-    assert "1 partition being reassigned by the plan now" in fitted(plan(), own).progress()
+    last = replace(now(a=[[3, 4], [2, 1]]), moving=frozenset({("a", 0)}))
+    said = "4 partitions: 3 as the plan found them, 1 on its way; 1 partition being reassigned by the plan now"
+    assert [said, said] == [fitted(plan(), each).progress() for each in (own, last)]
     assert [
         "reassignment: a-0: is being reassigned to 1,2, but not by the plan",
         "reassignment: new-0: is being reassigned to 1, but not by the plan",

@@ -157,6 +157,8 @@ def _configs(options: dict[str, str], cluster: dict[str, Any]) -> int:
         return 0
     for broker in cluster["brokers"]:
         _say(f"Dynamic configs for broker {broker} are:")
+        if value := (cordons or {}).get(str(broker)):
+            _say(f"  {key}={value} sensitive=false synonyms={{DYNAMIC_BROKER_CONFIG:{key}={value}}}")
         if cluster["throttle"]:
             key = "leader.replication.throttled.rate"
             _say(f"  {key}={cluster['throttle']} sensitive=false synonyms={{DYNAMIC_BROKER_CONFIG:{key}=}}")

@@ -349,7 +349,7 @@ def test_leaders_alone_change_batch_by_batch(tmp_path: Path) -> None:
     assert " s. It moved no replica, and elected 2 leaders in 2 batches." in first.text
     again = site.play("apply")
     assert (0, 0, 2) == (again.code, again.changed, site.calls("--election-type")), again.output
-    assert " s. It started no batch." in again.text
+    assert " s. It completed no batch." in again.text
 
 
 def test_batches_of_elections_count_too(tmp_path: Path) -> None:

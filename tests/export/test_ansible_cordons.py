@@ -60,3 +60,18 @@ def test_without_cordons_the_plan_is_applied_all_the_same(site: Site, setting: b
     assert (0, TARGET) == (run.code, site.replicas()), run.output
     assert setting == ("Broker 9 can't be cordoned, which needs Kafka 4.3" in run.text)
     assert setting == (0 < site.calls("--all"))
+
+
+def test_a_broker_that_is_cordoned_later_gets_no_replica(site: Site) -> None:
+    """A batch that would add replicas to a cordoned broker is held. A rollback, and a reaction, go on."""
+    site.set_cluster(cordons={"4": "*"})
+    soon = ("-e", "kafka_reassign_hold_seconds=1", "-e", "kafka_reassign_guard_seconds=1")
+    held = site.play("apply", *soon)
+    assert (2, 0, ORIGIN) == (held.code, site.calls("--execute"), site.replicas()), held.output
+    said_of_it = "HELD, Before batch 01: broker 4 is cordoned, and the batch would add replicas to it. Nothing of it is"
+    assert said_of_it in held.text
+
+    assert 0 == site.play("apply", "-e", '{"kafka_reassign_reactions": {"cordoned": "ignore"}}').code
+    site.set_cluster(cordons={"1": "*", "4": "*", "9": "*"})
+    back = site.play("rollback", *soon)
+    assert (0, ORIGIN) == (back.code, site.replicas()), back.output

@@ -284,3 +284,17 @@ def test_a_batch_that_kafka_starts_in_part_is_told(site: Site, cancels: bool) ->
     assert f"{stopped}, or rollback.yml to go back." == said(site)[-2]
     site.set_cluster(refuses_dirs=False)
     assert (0, TARGET) == (site.play("apply").code, site.replicas())
+
+
+def test_a_trial_leaves_an_earlier_runs_record_as_it_is(tmp_path: Path) -> None:
+    """A killed run left its record. Before a batch, --check neither lifts a throttle nor records another one."""
+    site = staged(tmp_path, plan)
+    state = tmp_path / "home" / ".local" / "state" / "kafka_reassign"
+    state.mkdir(parents=True)
+    content = {"topic_ids": ["a id-a"], "rates": ["50"], "brokers": {"1": {}}, "topics": {}}
+    record = state / "throttles-1.json"
+    record.write_text(json.dumps(content))
+    site.set_cluster(throttle=99)
+    trial = site.play("apply", "--check")
+    assert (0, content) == (trial.code, json.loads(record.read_text())), trial.output
+    assert "Somebody else has set" not in trial.text

@@ -139,7 +139,7 @@ def test_what_is_no_window_is_refused(window: str) -> None:
             {"disk": "stop"},
             {},
             "",
-            "kafka_reassign_reactions: disk: stop isn't possible; allowed: batches, command, disk,",
+            "kafka_reassign_reactions: disk: stop isn't possible; allowed: batches, command, cordoned, disk,",
         ),
         ({"disc": "hold"}, {}, "", "kafka_reassign_reactions: disc: hold isn't possible"),
         ({}, {"billing": "10k", "audit": -1}, "", "kafka_reassign_lag_limits: billing: 10k, audit: -1 isn't possible;"),
@@ -185,10 +185,14 @@ class Clock:
 
 
 def waited(
-    monkeypatch: pytest.MonkeyPatch, looks: Sequence[dict[str, Any]], run: Any = wait.ActionModule.wait, **given: Any
+    monkeypatch: pytest.MonkeyPatch,
+    looks: Sequence[dict[str, Any]],
+    run: Any = wait.ActionModule.wait,
+    clock: Clock | None = None,
+    **given: Any,
 ) -> tuple[dict[str, Any], list[str], float]:
     """The wait's result, its output, and its duration. The last look is repeated."""
-    clock, printed, left = Clock(), [], list(looks)
+    clock, printed, left = clock or Clock(), [], list(looks)
     monkeypatch.setattr(wait, "time", clock)
     monkeypatch.setattr(wait, "say", printed.append)
     action = wait.ActionModule.__new__(wait.ActionModule)
@@ -274,6 +278,27 @@ def test_a_hold_may_be_handed_back_to_be_told_of(monkeypatch: pytest.MonkeyPatch
     result, printed, _ = waited(monkeypatch, [DEAD], return_when_held=True, run=wait.ActionModule.waited)
     assert "not live: broker 4" == result["held"]
     assert [] == [line for line in printed if "ended" in line]
+
+
+def test_a_wait_that_told_of_a_hold_keeps_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next task neither prints the hold again nor waits for it anew, also if only a measurement shows it."""
+    said = "replicas can't be copied, a log dir has failed: a-0 (broker 4, /d2)"
+    for looks, seconds in (([DEAD], 30), ([{}] * 6 + [{"unstored": said}], 60)):
+        first, printed, at = waited(monkeypatch, looks, return_when_held=True)
+        assert (seconds, True) == (at, any("HELD, " in line for line in printed))
+        then = Clock()
+        then.now = at + 5
+        result, printed, at = waited(monkeypatch, looks[-1:], clock=then, so_far=first["so_far"])
+        assert ("held for 5 min", []) == (result["msg"].partition(":")[0], [line for line in printed if "HELD" in line])
+        assert seconds + 300 <= at <= seconds + 360
+
+
+def test_a_lag_that_changes_is_no_new_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lag is another number at each check. One line says that it holds the run."""
+    lags = [f"consumer group billing is {number} records behind, its limit is 60" for number in range(90, 80, -1)]
+    looks = [{"reasons": {"lag": said}} for said in lags for _ in range(3)] + [{"moving": []}]
+    _, printed, _ = waited(monkeypatch, looks)
+    assert 1 == sum("HELD, " in line for line in printed)
 
 
 def test_a_hold_that_lasts_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

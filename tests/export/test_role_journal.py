@@ -54,7 +54,7 @@ def test_a_run_is_added_up_from_its_batches(tmp_path: Path) -> None:
 
 def test_the_end_of_a_run_says_planned_and_measured() -> None:
     """The end has time and bytes of all batches. If one batch lacks a figure, the end leaves it out."""
-    assert "The run ended after 12 s. It started no batch." == wait.summed_up(12, [], [])
+    assert "The run ended after 12 s. It completed no batch." == wait.summed_up(12, [], [])
     assert (
         "The run ended after 4 min: its 2 batches took 3 min (2 min planned at the throttle), "
         "6.1 kB copied (6 kB planned)."

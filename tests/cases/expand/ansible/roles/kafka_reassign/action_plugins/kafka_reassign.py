@@ -15,30 +15,22 @@ from ansible.utils.display import Display
 display = Display()
 
 REACTIONS = {
-    "no_answer": "hold",
-    "live_brokers": "hold",
-    "offline": "hold",
-    "under_min_isr": "hold",
-    "under_replicated": "hold",
-    "foreign": "finish",
-    "stop_file": "finish",
-    "window": "finish",
-    "expiry": "finish",
-    "batches": "finish",
-    "command": "hold",
+    **dict.fromkeys(("no_answer", "live_brokers", "offline", "under_min_isr", "under_replicated"), "hold"),
+    **dict.fromkeys(("log_dirs", "cordoned", "lag", "command"), "hold"),
+    **dict.fromkeys(("foreign", "stop_file", "window", "expiry", "batches"), "finish"),
     "disk": "cancel",
-    "lag": "hold",
-    "log_dirs": "hold",
 }
 _WORDS = ("ignore", "hold", "finish", "cancel")
 # The arguments of a task that only this plugin reads; the module gets the others.
 _OWN = {
     *("reactions", "window", "valid_until", "guard_seconds", "hold_seconds", "wait_seconds", "delay"),
     *("batches_left", "planned_bytes", "second_looks", "once", "tool_starts", "return_when_held"),
-    *("guards", "planned_seconds", "later_seconds", "batch", "stopped", "word", "meanwhile"),
+    *("guards", "planned_seconds", "later_seconds", "batch", "stopped", "word", "meanwhile", "so_far"),
 }
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
+# What a guard measures is another amount at each check. That isn't a new reason.
+_AMOUNT = re.compile("[0-9][0-9,.]* (records|MB)")
 _MEANWHILE = ("Nothing of it is started.", "Replicas keep moving at the throttle; no other batch starts.")
 
 
@@ -132,7 +124,7 @@ def summed_up(seconds, figures, elections):
         batches = (
             f"moved no replica, and {elected} in {counted(len(elections), 'batch')}"
             if elections
-            else "started no batch"
+            else "completed no batch"
         )
         return f"The run ended after {duration(seconds)}. It {batches}."
     took, planned = (sum(each[key] for each in figures) for key in ("seconds", "planned_seconds"))
@@ -194,7 +186,7 @@ class ActionModule(ActionBase):
     def waited(self):
         """Wait for a batch. Write its begin to the journal, and at its end its measured and planned figures."""
         name, noted = self.given.get("name", ""), self.moves and not self.given.get("once")
-        if noted:
+        if noted and not self.given.get("so_far"):
             self.entries.append({"event": "begin", "said": f"{name} began."})
         found = self.wait()
         if noted and "held" not in found:
@@ -239,9 +231,11 @@ class ActionModule(ActionBase):
         self.rate = int(self.given.get("throttle_bytes_per_sec") or 0)
         self.measured, self.unstored = (0, 0), ""  # At the last progress line: seconds since the start, and bytes.
         self.last = {"moving": [], "elsewhere": [], "partitions": 0}
+        # A wait that ended to report a hold goes on as if it hadn't ended.
+        vars(self).update(self.given.get("so_far") or {})
         # The cluster was inspected right before the batch, so the next inspection is due later.
         next_cluster = self.started + (float(self.given["guard_seconds"]) if self.moves else 0)
-        next_line, second_looks = self.started + _LINE_SECONDS, 0
+        next_line, second_looks = self.started + self.measured[0] + _LINE_SECONDS, 0
         while True:
             now = time.monotonic()
             deep, measure = now >= next_cluster, now >= next_line
@@ -255,7 +249,8 @@ class ActionModule(ActionBase):
                 self.line(look)
             self.follow_throttle(look)
             if self.hold and self.given.get("return_when_held"):
-                return {**look, "held": self.hold, "finish": []}
+                kept = ("started", "held_since", "hold", "measured", "unstored", "tool_starts")
+                return {**look, "held": self.hold, "finish": [], "so_far": {key: getattr(self, key) for key in kept}}
             complete = self.complete(look)
             if complete and look.get("elsewhere") and second_looks < int(self.given.get("second_looks", 0)):
                 # The tool asks the controller what moves, but asks a broker where replicas are. That broker may lag.
@@ -370,7 +365,7 @@ class ActionModule(ActionBase):
     def holds(self, hold):
         """Print when the run is held for a new reason, and when it goes on."""
         now = time.monotonic()
-        if hold and hold != self.hold:
+        if hold and _AMOUNT.sub("", hold) != _AMOUNT.sub("", self.hold):
             self.held_since = self.held_since or now
             left = duration(max(0, float(self.given["hold_seconds"]) - (now - self.held_since)))
             word, meanwhile = self.given.get("word", "HELD"), self.given.get("meanwhile", _MEANWHILE[self.moves])

@@ -230,6 +230,18 @@ def controllers(voters, leaving):
     )
 
 
+def cordoned(added, brokers):
+    """A phrase on cordoned brokers to which a batch adds replicas, or an empty one."""
+    both = sorted(set(added) & set(brokers))
+    many = len(both) > 1
+    return (
+        f"broker{'s' if many else ''} {', '.join(map(str, both))} {'are' if many else 'is'} cordoned, and the batch "
+        f"would add replicas to {'them' if many else 'it'}"
+        if both
+        else ""
+    )
+
+
 def overfull(used, limits):
     """A phrase on brokers that hold more bytes than they may, or an empty one."""
     return ", ".join(

@@ -186,7 +186,14 @@ class Cluster:
         misplaced = output.misplaced(self.of_log_dirs())
         stands = checks.standing(target, origin, described, active, misplaced, self.states())
         needed = checks.dead_targets(target, stands["pending"], output.live_brokers(live))
-        return {"reasons": reasons, "offline": checks.offline(described), "described": text, "needed": needed, **stands}
+        configs = self.asked("configs", "--describe", "--entity-type", "brokers") if stands["pending"] else None
+        if self.given["direction"] == "apply":
+            cordons = output.broker_throttles(configs or "", (output.CORDONED,))
+            added = {str(each) for name in stands["pending"] for each in {*target[name]} - {*described[name][1]}}
+            said = checks.cordoned(added, {each for each, values in cordons.items() if output.ALL in values.values()})
+            reasons.update({"cordoned": said} if said else {})
+        found = {"reasons": reasons, "offline": checks.offline(described), "needed": needed, **stands}
+        return {**found, "described": text, "configs": configs}
 
     def limits(self, live):
         """Reasons to stop: brokers with full disks, and consumer groups that lag behind."""

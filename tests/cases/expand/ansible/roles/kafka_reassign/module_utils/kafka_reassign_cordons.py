@@ -12,7 +12,6 @@ from ansible.module_utils import kafka_reassign_output as output
 from ansible.module_utils.kafka_reassign_cluster import ToolError, alteration, shortened
 from ansible.module_utils.kafka_reassign_journal import folder_of, replace_json
 
-_ALL = "*"
 # Kafka 4.3 says this if the cluster's metadata.version is still that of an older Kafka.
 _TOO_OLD = "requires metadata.version"
 _NEEDS = "which needs Kafka 4.3 and its metadata.version. New topics may get replicas there while the plan is applied."
@@ -44,7 +43,7 @@ class Cordons:
         done, old = [], []
         for broker in map(str, self.given["leaving_brokers"]):
             now, own = self.setting(broker)
-            if now == _ALL:
+            if now == output.ALL:
                 continue
             if now is not None and self.cordoned(broker, own):
                 done.append(broker)
@@ -62,7 +61,7 @@ class Cordons:
         # An earlier run may have been killed after it wrote the record and before it changed the setting.
         self.record.setdefault(broker, own)
         self.save()
-        code, out, err = self.alter(broker, own, _ALL)
+        code, out, err = self.alter(broker, own, output.ALL)
         if code == 0:
             return True
         del self.record[broker]
@@ -76,10 +75,10 @@ class Cordons:
     def lift(self):
         """Restore the settings of the brokers that runs of this plan cordoned. Returns `changed`, and sentences."""
         done, said, leaving = [], [], {str(each) for each in self.given["leaving_brokers"]}
-        kept = [each for each in sorted(leaving - self.record.keys(), key=int) if self.setting(each)[1] == _ALL]
+        kept = [each for each in sorted(leaving - self.record.keys(), key=int) if self.setting(each)[1] == output.ALL]
         for broker in sorted(self.record.keys() & leaving, key=int):
             before, (_, own) = self.record[broker], self.setting(broker)
-            if own == _ALL:
+            if own == output.ALL:
                 done.append(broker)
                 code, out, err = self.alter(broker, own, before) if self.changes else (0, "", "")
                 if code != 0:

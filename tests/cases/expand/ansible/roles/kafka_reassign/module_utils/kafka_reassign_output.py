@@ -11,7 +11,7 @@ BROKER_THROTTLES = (
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
-CORDONED = "cordoned.log.dirs"
+CORDONED, ALL = "cordoned.log.dirs", "*"
 TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 _LIVE_BROKER = re.compile(r"^\S+ [(]id: ([0-9]+) rack: (.*?)(?: isFenced: (?:true|false))?[)] -> [(]$", re.MULTILINE)
@@ -87,8 +87,8 @@ def topics(text):
     }
 
 
-def broker_throttles(text):
-    """{broker: {throttle: value}} in the output of kafka-configs --describe --entity-type brokers."""
+def broker_throttles(text, keys=BROKER_THROTTLES):
+    """{broker: {throttle: value}} in the output of kafka-configs --describe --entity-type brokers; or other keys."""
     found, broker = {}, None
     for line in text.splitlines():
         head, config = _BROKER_CONFIGS.match(line), _CONFIG.match(line)
@@ -97,7 +97,7 @@ def broker_throttles(text):
             found[broker] = {}
         elif not config:
             broker = None
-        elif broker is not None and config.group(1) in BROKER_THROTTLES:
+        elif broker is not None and config.group(1) in keys:
             found[broker][config.group(1)] = config.group(2)
     return found
 

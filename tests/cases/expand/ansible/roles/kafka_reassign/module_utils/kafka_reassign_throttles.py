@@ -266,7 +266,7 @@ class Throttles:
             self.seen = None
         return brokers, said
 
-    def lift(self, described):
+    def lift(self, described, brokers):
         """Restore the throttles of topics that earlier batches have moved. If this fails, the end of the run does it.
 
         Records that producers write to a throttled topic count against the throttle even if its replicas are in sync,
@@ -281,7 +281,6 @@ class Throttles:
         topics = {each: values for each, values in self.topics_of(record).items() if each not in starting}
         changing = [each for each, values in topics.items() if values != record.desired_topic(each, values)]
         try:
-            brokers = self.live()
             record.see(brokers, {}, {})
             said = self.kept(record, brokers)
             return said + (self.put_back(record, brokers if changing[1:] else {}, topics, []) if changing else [])
