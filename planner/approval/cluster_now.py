@@ -13,7 +13,7 @@ from typing import NamedTuple
 from planner.inputs import cluster_load, load_profile_file
 from planner.inputs.importers import log_dirs_describe
 from planner.inputs.importers.state_parts import StatePart
-from planner.inputs.state.live_cluster import client_settings, read_live
+from planner.inputs.state.live_cluster import live_parts
 from planner.inputs.state.merge import merge, moving_now
 from planner.inputs.state.state_files import read_all
 from planner.inputs.yaml_source import decode
@@ -47,13 +47,9 @@ def read_now(sources: Sources, *, with_log_dirs: bool = False) -> "Now":
 
     SpecError with every fault of every file; SetupError if the cluster can't be reached, or a file doesn't exist.
     """
-    if sources.command_config is not None and sources.bootstrap_servers is None:
-        raise SetupError("--command-config is for --bootstrap-servers; allowed: both, or leave it out")
-    parts: list[StatePart] = []
+    parts = live_parts(sources.bootstrap_servers, sources.command_config)
     inputs: list[InputRow] = []
     described: list[LogDirs] = []
-    if sources.bootstrap_servers is not None:
-        parts.append(read_live(sources.bootstrap_servers, client_settings(sources.command_config)))
     # Plans and notes name files relative to the given folder, so that they don't reveal paths of a machine.
     for path, found in read_all(sources.files, lambda given, path: path.relative_to(given.parent).as_posix()):
         parts.append(found.part)

@@ -18,7 +18,7 @@ from planner.model.errors import PlannerError, SetupError, StalePlanError, did_y
 from planner.model.spec import Spec
 from planner.plan import headline, plan_file
 from planner.plan.document import codec
-from planner.plan.document.plan_types import RestartDocument
+from planner.plan.document.plan_types import Plan, RestartDocument
 from planner.report import markdown
 from planner.sweep import candidates_file
 from planner.whatif import (
@@ -68,16 +68,24 @@ def _spec_of(path: Path) -> Path:
 
 def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
     """The spec with its plan. One `found` beside it is left out, with a note, if it was made from other files."""
-    spec, made = reading.load(path), plan_file.read(plan)
-    if plan_file.of_same_files(made, spec):
-        return Subject.of(spec, made)
+    spec = reading.load(path)
     if found is None:
-        raise StalePlanError(f"{plan}: isn't made from {path} and its state as they are now; make the plan again")
+        return Subject.of(spec, _made_from(path, spec, plan))
+    if plan_file.of_same_files(made := plan_file.read(plan), spec):
+        return Subject.of(spec, made)
     note = (
         f"{found.name} was made from files that have changed, so only today is shown; "
         f"planner whatif {path.name} makes it again"
     )
     return Subject.of(spec, None, (note,))
+
+
+def _made_from(path: Path, spec: Spec, plan: Path) -> Plan:
+    """The plan; StalePlanError if it was made from another spec or state than those in `path` now."""
+    made = plan_file.read(plan)
+    if not plan_file.of_same_files(made, spec):
+        raise StalePlanError(f"{plan}: isn't made from {path} and its state as they are now; make the plan again")
+    return made
 
 
 def _kind(text: str) -> str:
@@ -218,10 +226,7 @@ def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
     spec = reading.load(path)
     if not spec.consumers:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
-    plan = None if options.plan is None else plan_file.read(options.plan)
-    if plan is not None and not plan_file.of_same_files(plan, spec):
-        said = f"isn't made from {path} and its state as they are now; make the plan again"
-        raise StalePlanError(f"{options.plan}: {said}")
+    plan = None if options.plan is None else _made_from(path, spec, options.plan)
     replicas = None if plan is None else consumers_report.replicas_of(plan)
     with importable(path.resolve().parent, spec.consumers):
         groups = group_events.resolve(spec.consumers, spec.cluster.topics)

@@ -13,11 +13,10 @@ from planner.cli.workflow import require_unchanged
 from planner.export import folder_swap
 from planner.export.output_folder import quiet, replace_file, require_unread
 from planner.inputs.importers import brokers_and_configs, topics_describe
-from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.importers.terraform_show import targets
 from planner.inputs.spec.sections import PROFILES, REFUSED
 from planner.inputs.state.cluster_yaml import TITLE, Imported, describe, log_dirs, text, topic_configs
-from planner.inputs.state.live_cluster import client_settings, read_live
+from planner.inputs.state.live_cluster import live_parts
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
 from planner.inputs.state.state_files import read_all
 from planner.inputs.state.state_notes import conditions
@@ -60,19 +59,15 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     """
     if not files and options.bootstrap_servers is None:
         raise SetupError("nothing to import; allowed: files, --bootstrap-servers, or both")
-    if options.command_config is not None and options.bootstrap_servers is None:
-        raise SetupError("--command-config is for --bootstrap-servers; allowed: both, or leave it out")
     if not TEXT.fullmatch(options.name):
         raise SetupError(f"--name {options.name[:60]!r} can't be used; allowed: {ALLOWED_TEXT}")
     if options.out is not None:
         require_unread("--output", options.out, files)
         _require_ours(options.out)
-    parts: list[StatePart] = []
-    if options.bootstrap_servers is not None:
-        # The running cluster comes first, so that it takes precedence.
-        parts.append(read_live(options.bootstrap_servers, client_settings(options.command_config)))
+    # The running cluster comes first, so that it takes precedence.
+    live = live_parts(options.bootstrap_servers, options.command_config)
     read = read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
-    merged = merge([*parts, *(found.part for _, found in read)], to_targets=options.reassigning == "target")
+    merged = merge([*live, *(found.part for _, found in read)], to_targets=options.reassigning == "target")
     imported = _imported(merged, options)
     if options.topic and options.topic not in {topic.name for topic in imported.topics}:
         raise SetupError(f"--topic {options.topic}: each file names its topics; allowed: leave it out")

@@ -46,6 +46,16 @@ _SERVER = re.compile(
 Resource = Callable[[Literal["topic", "broker"], str], Any]
 
 
+def live_parts(bootstrap_servers: str | None, command_config: Path | None) -> list[StatePart]:
+    """The running cluster's state, as the two options of a command name it; empty without them.
+
+    SetupError like `read_live`, and for a `command_config` alone.
+    """
+    if command_config is not None and bootstrap_servers is None:
+        raise SetupError("--command-config is for --bootstrap-servers; allowed: both, or leave it out")
+    return [] if bootstrap_servers is None else [read_live(bootstrap_servers, client_settings(command_config))]
+
+
 def read_live(bootstrap_servers: str, settings: "Settings") -> StatePart:
     """The state of the cluster at `bootstrap_servers`. SetupError if the client is missing or can't read the state."""
     if wrong := [each for each in bootstrap_servers.split(",") if not _SERVER.fullmatch(each)]:
