@@ -114,12 +114,22 @@ class Assigned(NamedTuple):
     assignment: IntArray
 
     def proven(self, *, certify: bool = False) -> Proposal:
-        """The assignment with its bound."""
-        problem = self.asked.problem
+        """The assignment with the least that any plan moves, and with a certificate if that is asked for or needed."""
+        problem, layout, found = self.asked.problem, self.asked.layout, self.replicas.found
+        best = found.best
         # Caps on leaders and common leaders may move replicas afterwards, and new partitions are placed anew.
         after = problem.caps is not None or problem.together is not None or problem.is_new.any()
-        proven = _proven(self.asked, self.replicas.found, self.assignment, certify)
-        return proven._replace(ties_proven=self.replicas.ties_proven and not after)
+        made = Proposal(self.assignment, ties_proven=self.replicas.ties_proven and not after)
+        loads = byte_loads(problem, layout, best.wanted, self.asked.grown)
+        question = Question(problem, layout, self.asked.balance, loads)
+        if len(layout.rows) and (certify or best.evened is not None or outside_more(question, found, self.assignment)):
+            certificate = certified(question, found, self.assignment)
+            bound = least(certificate)
+            in_bytes, in_replicas = (bound, UNKNOWN) if certificate.facts.measure == "bytes" else (0, bound)
+            return made._replace(least_bytes=in_bytes, least_replicas=in_replicas, certificate=certificate)
+        # The relaxed placement has the least cost of all starts; if windows can't hold, that may be above the plan's.
+        costs = [each.placed.solved.cost for each in (best, *([found.relaxed.started] if found.relaxed else []))]
+        return made._replace(least_bytes=layout.bytes_of(min(costs)), least_replicas=layout.replicas_of(min(costs)))
 
 
 def solve(
@@ -263,18 +273,3 @@ def _without_settled(layout: Layout, brokers: IntArray) -> Layout:
 
 # The steps, in order, from an assignment (P, W) with all replicas placed to the plan's assignment.
 STEPS: tuple[Callable[[_Asked, Windows, IntArray], IntArray], ...] = (_leaders, _new_partitions, _together)
-
-
-def _proven(asked: _Asked, found: BestPosition, assignment: IntArray, certify: bool) -> Proposal:
-    """The assignment with the least that any plan moves, and with a certificate if that is asked for or needed."""
-    layout, best = asked.layout, found.best
-    loads = byte_loads(asked.problem, layout, best.wanted, asked.grown)
-    question = Question(asked.problem, layout, asked.balance, loads)
-    if len(layout.rows) and (certify or best.evened is not None or outside_more(question, found, assignment)):
-        certificate = certified(question, found, assignment)
-        bound = least(certificate)
-        leasts = (bound, UNKNOWN) if certificate.facts.measure == "bytes" else (0, bound)
-        return Proposal(assignment, *leasts, certificate)
-    # The relaxed placement has the least cost of all starts; if windows can't hold, that may be above the plan's.
-    costs = [best.placed.solved.cost, *([] if found.relaxed is None else [found.relaxed.started.placed.solved.cost])]
-    return Proposal(assignment, layout.bytes_of(min(costs)), layout.replicas_of(min(costs)))

@@ -105,7 +105,12 @@ class ShareProgram:
 
     def least(self, decisions: Iterable[Decision]) -> float | None:
         """The least bytes with these decisions; None if the solver gave up, or found no solution."""
-        self._decide(set(decisions))
+        wanted = set(decisions)
+        for row, broker, _ in self._decided - wanted:
+            self._shares[row][broker].SetBounds(0, 1)
+        for row, broker, on in wanted - self._decided:
+            self._shares[row][broker].SetBounds(on, on)
+        self._decided = wanted
         return self._aim.Value() * self._unit if self._solver.Solve() == pywraplp.Solver.OPTIMAL else None
 
     def fits(self) -> bool:
@@ -117,13 +122,6 @@ class ShareProgram:
         # One pass, because millions are read with one call of the library each.
         found = map(pywraplp.Variable.solution_value, chain.from_iterable(map(self._shares.__getitem__, rows.tolist())))
         return np.fromiter(found, np.float64, len(rows) * len(self.at)).reshape(len(rows), len(self.at))
-
-    def _decide(self, decisions: set[Decision]) -> None:
-        for row, broker, _ in self._decided - decisions:
-            self._shares[row][broker].SetBounds(0, 1)
-        for row, broker, on in decisions - self._decided:
-            self._shares[row][broker].SetBounds(on, on)
-        self._decided = decisions
 
     def duals(self) -> Duals:
         """The prices of the last solution."""
