@@ -233,7 +233,10 @@ def test_tasks_before_and_after_each_restart(site: Site) -> None:
     assert 0 == play(site, *given, "--check").code
     assert "" == notes.read_text()
     assert 2 == play(site, *given, "-e", "stop=before_restart2").code
-    assert "The run stopped at step 2: see the output of the run." == said(site)[-1]
+    again = (
+        "Run the playbook again with -e kafka_reassign_from_step=2 to restart its brokers, or 3 if they were restarted."
+    )
+    assert f"The run stopped at step 2: see the output of the run. {again}" == said(site)[-1]
     assert [1] == site.cluster["restarted"]
     assert 2 == play(site, *given, "-e", "stop=after_restart2", "-e", "kafka_reassign_from_step=2").code
     assert LEADERS | {"c-0": 2} == site.leaders()  # broker 4 led it without being its preferred leader
@@ -265,8 +268,9 @@ def test_another_cluster_than_the_steps_were_made_for(site: Site) -> None:
         ("kafka_reassign_before_restart=/nowhere.yml", "/nowhere.yml isn't there; allowed: the path of a file"),
         (
             "kafka_reassign_from_step=6",
-            "kafka_reassign_from_step 6 leaves no step; allowed: 1 to 4, or 5 for the leaders of the last step alone.",
+            "kafka_reassign_from_step 6 isn't a step that is left; allowed: 1 to 4, or 5 for the leaders of the last step",
         ),
+        ("kafka_reassign_from_step=0", "kafka_reassign_from_step 0 isn't a step that is left; allowed: 1 to 4, or 5"),
     ],
 )
 def test_settings_that_make_no_sense(site: Site, setting: str, sentence: str) -> None:
