@@ -10,7 +10,17 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from planner.model.cluster import Topic
-from planner.model.problem import NEVER_LEADS, BoolArray, IntArray, Problem, led_by_several, may_lead, replica_ranks
+from planner.model.problem import (
+    NEVER_LEADS,
+    UNCAPPED,
+    BoolArray,
+    IntArray,
+    LongArray,
+    Problem,
+    led_by_several,
+    may_lead,
+    replica_ranks,
+)
 
 
 def with_slots(problem: Problem, groups: Sequence[tuple[str, ...]], topics: Sequence[Topic]) -> Problem:
@@ -87,3 +97,14 @@ def kept_leaders(problem: Problem, placed: IntArray) -> IntArray:
         rows = np.flatnonzero(follow & (leaders >= 0) & ~led_by_several(problem, leaders[:, None]))
         kept[together[rows]] = leaders[rows]
     return kept
+
+
+def caps_of_slots(problem: Problem) -> LongArray:
+    """(2, B): the most replicas, and the most leaders of slots; with a broker in no ISR, others may lead more."""
+    caps = np.full((2, len(problem.targets)), UNCAPPED) if problem.caps is None else problem.caps.copy()
+    if problem.out_of_sync is not None and problem.out_of_sync.any():
+        caps[1] = UNCAPPED
+    else:
+        others = problem.leaders[~problem.may_lead_anew & (problem.slot_of < 0)]
+        caps[1] -= np.bincount(others[others >= 0], minlength=caps.shape[1])
+    return caps

@@ -13,17 +13,19 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from planner.model.build_problem import led_today, rows_to_place, today
+from planner.model.build_problem import led_now, rows_to_place, today
 from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
 from planner.model.problem import NEVER_LEADS, BoolArray, FloatArray, IntArray, LongArray, Problem, led_by_several
-from planner.model.together import common_brokers, kept_leaders
+from planner.model.together import caps_of_slots, common_brokers, kept_leaders
 from planner.scoring.broker_loads import counts_by_group, target_numbers
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, distance
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.leaders import Choices, network
+from planner.strategies.leaders import Choices, least_above_caps, network
 from planner.strategies.work_limits import COMMON_LEADER_PARTNERS
+
+OVER_CAPS = "together: no choice of common leaders keeps max_leaders"
 
 
 def led_together(problem: Problem, placed: IntArray, wanted: Windows) -> tuple[IntArray, IntArray]:
@@ -41,6 +43,8 @@ def led_together(problem: Problem, placed: IntArray, wanted: Windows) -> tuple[I
         for rows in np.split(lacking, np.flatnonzero(np.diff(slot_of[lacking])) + 1):
             moves.bring_together(rows)
         led = _chosen(problem, placed, wanted, kept)
+        if ((slot_of >= 0) & (led < 0)).any():
+            raise InfeasibleError(OVER_CAPS)
     return placed, led
 
 
@@ -76,7 +80,7 @@ def _chosen(problem: Problem, placed: IntArray, wanted: Windows, kept: IntArray)
         of_slot[names] = leaders
         mine = (together >= 0) & (of_slot[together] >= 0)
         led[mine] = of_slot[together[mine]]
-        fixed = fixed + size * np.bincount(target_numbers(problem)[leaders], minlength=len(fixed))
+        fixed = fixed + size * np.bincount(target_numbers(problem)[leaders[leaders >= 0]], minlength=len(fixed))
     return led
 
 
@@ -90,7 +94,7 @@ class _Units(NamedTuple):
 
 
 def _evenly(problem: Problem, wanted: Windows, fixed: LongArray, units: _Units) -> IntArray:
-    """(S,): the leaders of slots, which all have a choice, in addition to the fixed leaders (Bt,)."""
+    """(S,): the leaders of slots, which all have a choice, in addition to the fixed leaders (Bt,); -1 above a cap."""
     targets, here = np.flatnonzero(problem.targets).astype(np.int32), target_numbers(problem)
     # The windows are of all leaders; these slots get their part of them.
     total = int(fixed.sum()) + units.size * len(units.slots)
@@ -98,7 +102,7 @@ def _evenly(problem: Problem, wanted: Windows, fixed: LongArray, units: _Units) 
     bounds = np.stack([share[0], np.maximum(share[0], share[1])])
     caps = None if wanted.caps is None else (wanted.caps[1] - fixed) // units.size
     costs = np.zeros(len(units.at), dtype=np.int64)
-    for led, worth in zip(led_today(problem).T, (2, 1), strict=True):
+    for led, worth in zip(led_now(problem).T, (2, 1), strict=True):
         keys, counts = np.unique(_keys(problem.slot_of, led, len(here)), return_counts=True)
         wanted_keys = _keys(units.slots[units.at], units.brokers, len(here))
         found = np.searchsorted(keys, wanted_keys).clip(max=len(keys) - 1)
@@ -114,12 +118,14 @@ def _evenly(problem: Problem, wanted: Windows, fixed: LongArray, units: _Units) 
     )
     even = replace(wanted, leaders=bounds, topic_leaders=None, caps=None if caps is None else np.stack([caps, caps]))
     solve = min_cost_flow.solve_cost_first if problem.forced_only else min_cost_flow.solve_excess_first
-    solved = solve(*network(choices, even))
-    if solved is None:
-        raise InfeasibleError("together: no choice of common leaders keeps max_leaders")
+    solved = solve(*network(choices, even)) or solve(*network(choices, least_above_caps(choices, even)))
+    assert solved is not None, "every slot has a choice"
     leads = solved.units > 0
     leaders = np.full(len(units.slots), -1, dtype=np.int32)
     leaders[units.at[leads]] = units.brokers[leads]
+    if caps is not None and not (problem.out_of_sync is not None and problem.out_of_sync.any()):
+        for broker, most in zip(targets, caps.clip(0), strict=True):
+            leaders[np.flatnonzero(leaders == broker)[most:]] = -1
     return leaders
 
 
@@ -145,8 +151,9 @@ class _Moves:
 
     placed (P, W) · on, held (B, P) True if a broker will hold, or holds today, a partition · led (P,) leaders of slots
     that have one · loads (M, B) of the M kinds of bytes that have windows (2, M, B), brought (M, P) by each partition,
-    prices (M,) of a unit · cells (T + 1, B) replicas of topics, then of all, with cell_windows (2, T + 1, B) · steps
-    (2, T + 1, B) how much further outside these are with a replica less, and with one more
+    prices (M,) of a unit · caps as `caps_of_slots` · cells (T + 1, B) replicas of topics, then of all, with
+    cell_windows (2, T + 1, B) · steps (2, T + 1, B) how much further outside these are with a replica less, and with
+    one more
     """
 
     problem: Problem
@@ -167,7 +174,7 @@ class _Moves:
     cell_windows: LongArray
     leading: LongArray
     lead_most: FloatArray
-    caps: LongArray | None
+    caps: LongArray
     likely: dict[int, IntArray]
 
     @classmethod
@@ -213,44 +220,58 @@ class _Moves:
             cell_windows=cell_windows,
             leading=np.bincount(led[led >= 0], minlength=brokers),
             lead_most=lead_most,
-            caps=None if problem.caps is None else problem.caps[0],
+            caps=caps_of_slots(problem),
             likely={},
         )
 
     def bring_together(self, rows: IntArray) -> None:
         """Move a slot's rows to a common broker, which becomes their leader; InfeasibleError without one."""
-        every = np.flatnonzero(self.problem.targets)
-        near: IntArray = np.flatnonzero(self.problem.targets & (self.on[:, rows] | self.held[:, rows]).any(axis=1))
-        slot = self.problem.slot_of[rows[0]]
-        near = near if self.kept[slot] < 0 else self.kept[[slot]]
-        best = self._best(rows, near)
-        if best is None or (best[0][0] > 0 and self.problem.rebalance == "all"):
-            best = self._best(rows, every)
-        broker = -1 if best is None else best[1]
-        for row in rows.tolist():
-            # Another row of the slot may have taken a place meanwhile.
-            if broker < 0 or (way := self._way(row, broker)) is None:
-                keys = self.problem.partition_keys
-                names = " and ".join("{}-{}".format(*keys[row]) for row in rows[:2].tolist())
-                raise InfeasibleError(
-                    f"together: {names} can't have a replica on one broker that may lead both; "
-                    "allowed: leave one of the topics out, or let them move"
-                )
-            if way.here != broker:
-                self._move(row, way.here, broker)
-                if way.other >= 0:
-                    self._move(way.other, broker, way.here)
+        targets, slot = self.problem.targets, self.problem.slot_of[rows[0]]
+        every, near = np.flatnonzero(targets), self.kept[[slot]]
+        if self.kept[slot] < 0:
+            near = np.flatnonzero(targets & (self.on[:, rows] | self.held[:, rows]).any(axis=1))
+        while True:
+            best = self._best(rows, near)
+            if best is None or (best[0][0] > 0 and self.problem.rebalance == "all"):
+                best = self._best(rows, every)
+            if best is None:
+                raise InfeasibleError(self._why_not(rows))
+            broker = best[1]
+            # One row may take the place of another.
+            if all(self._bring(row, broker) for row in rows.tolist()):
+                break
+            near, every = (brokers[brokers != broker] for brokers in (near, every))
         self.led[rows] = broker
         if self.kept[slot] >= 0:
             self.kept[slot] = broker
         self.leading[broker] += len(rows)
+
+    def _why_not(self, rows: IntArray) -> str:
+        self.caps[1] = self.problem.rows
+        if self._best(rows, np.flatnonzero(self.problem.targets)) is not None:
+            return OVER_CAPS
+        keys = self.problem.partition_keys
+        names = " and ".join("{}-{}".format(*keys[row]) for row in rows[:2].tolist())
+        return (
+            f"together: {names} can't have a replica on one broker that may lead both; "
+            "allowed: leave one of the topics out, or let them move"
+        )
+
+    def _bring(self, row: int, broker: int) -> bool:
+        """Give a row a replica on a broker; False if there is no way."""
+        way = self._way(row, broker)
+        if way is not None and way.here != broker:
+            self._move(row, way.here, broker)
+            if way.other >= 0:
+                self._move(way.other, broker, way.here)
+        return way is not None
 
     def _best(self, rows: IntArray, brokers: IntArray) -> tuple[tuple[float, ...], int] | None:
         """The cost and the number of the best of these brokers for a slot's rows; None if none can lead them."""
         best: tuple[tuple[float, ...], int] | None = None
         for broker in brokers.tolist():
             ways = [way for row in rows.tolist() if (way := self._way(row, broker)) is not None]
-            if len(ways) == len(rows):
+            if len(ways) == len(rows) and self.leading[broker] + len(rows) <= self.caps[1, broker]:
                 over = np.maximum(self.leading[broker] + np.array([0, len(rows)]) - self.lead_most[broker], 0)
                 outside = sum(way.outside for way in ways) + BROKER_PRICE * float(over[1] - over[0])
                 key = self._order(_Way(outside, sum(way.copied for way in ways), int(self.leading[broker]), broker))
@@ -295,7 +316,7 @@ class _Moves:
         able &= may_hold(problem, others, here)
         if problem.leader_ranks is not None:
             able &= problem.leader_ranks[topics, here] == problem.leader_ranks[topics, there]
-        full = self.caps is not None and self.cells[-1, there] >= self.caps[there]
+        full = self.cells[-1, there] >= self.caps[0, there]
         others = np.concatenate([others[able], [] if full else [-1]]).astype(np.int64)
         if not len(others):
             return

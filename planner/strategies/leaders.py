@@ -15,6 +15,7 @@ from typing import Self
 
 import numpy as np
 
+from planner.model.balance import NO_TOLERANCE, WINDOWS, Balance
 from planner.model.build_problem import led_now, rows_to_place, taken_over, today
 from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
@@ -33,14 +34,11 @@ from planner.scoring.broker_loads import counts_by_group, leaders_after, target_
 from planner.scoring.fair_shares import rack_rule, sent_by_leader
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
-from planner.scoring.windows import Windows, within_windows
+from planner.scoring.windows import OPEN_BYTES, Windows, opened, windows, within_windows
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.placement import as_wide
 from planner.strategies.load_windows.local_search import polish, repair
 from planner.strategies.load_windows.local_search_state import SearchPlacement, SearchState
-
-# More leaders than any broker has.
-_ENDLESS = 1 << 40
 
 
 def order(
@@ -52,11 +50,11 @@ def order(
     """
     placed = _led_by_its_side(problem, placed, wanted)
     free, every = problem.may_lead_anew, np.arange(problem.rows)
-    leaders = leaders_after(problem, placed)
+    leaders, anyone = leaders_after(problem, placed), may_lead(problem, placed, every)
     led = np.full(problem.rows, -1) if led is None else led
     # Today's leader leads as long as the broker that must lead is out of sync.
     now = led if problem.out_of_sync is None else np.where(problem.out_of_sync[led], problem.leaders, led)
-    able = may_lead(problem, placed, every) & ((led[:, None] < 0) | (placed == led[:, None]))
+    able = anyone & ((led[:, None] < 0) | (placed == led[:, None]))
     electable = may_be_elected(problem, placed, every) & ((led[:, None] < 0) | (placed == now[:, None]))
     electable = np.where(electable.any(axis=1, keepdims=True), electable, able)
     if free.any():
@@ -64,9 +62,9 @@ def order(
         # If only forced changes are allowed, fewer changes come before more even leaders.
         solve = min_cost_flow.solve_cost_first if problem.forced_only else min_cost_flow.solve_excess_first
         solved = solve(*network(choices, wanted))
-        if solved is None and solve(*network(Choices.of(problem, placed, free, able), wanted)) is not None:
+        if solved is None and solve(*network(Choices.of(problem, placed, free, anyone), wanted)):
             # Caps hold once all brokers are back in sync; until then, the others lead as little above them as can be.
-            solved = solve(*network(choices, _least_above_caps(choices, wanted)))
+            solved = solve(*network(choices, least_above_caps(choices, wanted)))
         if solved is None and wanted.caps is not None:
             raise InfeasibleError("no choice of leaders among the replicas that are placed keeps max_leaders")
         assert solved is not None, "every partition has a replica that can lead it"
@@ -77,43 +75,45 @@ def order(
     return np.where(free[:, None], _in_order(problem, placed, leaders, led), placed)
 
 
-def leadable(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
+def leadable(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray | None = None) -> IntArray:
     """The same replicas (P, W) if some choice of leaders keeps `max_leaders`; otherwise exchanged until one does.
 
-    Two partitions of a topic exchange two brokers of a rack, which keeps every count and rule; if no two can, one goes
-    where windows have room. Each time it is what copies least, so that one more partition has a leader. If nothing
-    helps any more, the exchanges so far remain.
+    Two partitions of a topic exchange two brokers, as spread over racks as before; if no two can, one goes where
+    windows have room, or else where caps and disks have. Each time it is what copies least, so that one more partition
+    has a leader. If nothing helps any more, the exchanges so far remain. `led` (P,): who must lead, -1: any.
     """
-    if wanted.caps is None or (wanted.caps[1] >= UNCAPPED).all() or problem.leader_ranks is not None:
+    if wanted.caps is None or (wanted.caps[1] >= UNCAPPED).all():
         return placed
     placed, racks, here = placed.copy(), rack_rule(problem).rack_of, target_numbers(problem)
+    free = problem.may_lead_anew & (True if led is None else led < 0)
     # A leader that may not change can be on a broker that isn't a target: no cap counts it.
-    leading = here[problem.leaders[~problem.may_lead_anew & (problem.leaders >= 0)]]
+    settled = np.where(problem.may_lead_anew, -1 if led is None else led, problem.leaders)
+    leading = np.where(free | (settled < 0), -1, here[settled])
     left = wanted.caps[1] - np.bincount(leading[leading >= 0], minlength=len(wanted.caps[1]))
-    while True:
-        led = _most_led(problem, placed, left)
-        exchange = None if led is None else _cheapest_exchange(problem, placed, wanted, led, left, racks)
-        if exchange is None:
+    looser = windows(problem, Balance(*[NO_TOLERANCE] * len(WINDOWS)))
+    while (leads := _most_led(problem, placed, free, left)) is not None:
+        ways = (_cheapest_exchange(problem, placed, each, leads, left, racks) for each in (wanted, looser))
+        if (exchange := next(filter(None, ways), None)) is None:
             return placed
         one, other = np.flatnonzero(problem.targets)[list(exchange[2:])]
         placed[exchange[0], placed[exchange[0]] == one] = other
         if exchange[1] >= 0:
             placed[exchange[1], placed[exchange[1]] == other] = one
+    return placed
 
 
-def _most_led(problem: Problem, placed: IntArray, left: LongArray) -> IntArray | None:
+def _most_led(problem: Problem, placed: IntArray, free: BoolArray, left: LongArray) -> IntArray | None:
     """(P,): the target brokers that lead as many partitions as what is left of the caps (Bt,) allows; -1: no leader.
 
     -2: the leader may not change. None if all partitions have a leader.
     """
-    rows, here = np.flatnonzero(problem.may_lead_anew), target_numbers(problem)
-    at, slots = np.nonzero((placed[rows] >= 0) & (here[placed[rows]] >= 0))
+    rows, here = np.flatnonzero(free), target_numbers(problem)
+    at, slots = np.nonzero(may_lead(problem, placed, rows) & (here[placed[rows]] >= 0))
     brokers, ones = here[placed[rows[at], slots]], np.ones(len(at), dtype=np.int64)
     leads = min_cost_flow.dealt(np.ones(len(rows), dtype=np.int64), (at, brokers, ones), left) > 0
     if np.count_nonzero(leads) == len(rows):
         return None
-    led = np.full(problem.rows, -2)
-    led[rows] = -1
+    led = np.where(free, -1, -2)
     led[rows[at[leads]]] = brokers[leads]
     return led
 
@@ -127,17 +127,27 @@ def _cheapest_exchange(
     less than is left of its cap, or could hand one on. The second keeps its leader. None if there are no such two.
     """
     every, ways = np.arange(problem.rows), list[tuple[bool, int, int, int, int, int]]()
+    moves, brokers = rows_to_place(problem), np.flatnonzero(problem.targets)
     on, todays = (counts_by_group(problem, each, every, problem.rows) > 0 for each in (placed, problem.replicas))
+    ranks = 0 * on if problem.leader_ranks is None else problem.leader_ranks[problem.topic_of][:, brokers]
+    held = np.where(on, ranks, np.iinfo(np.int16).max)
+    able = on & (ranks == held.min(axis=1, keepdims=True))
     free, stuck = led >= -1, led == -1
     full, spare = np.zeros(len(left), dtype=bool), np.bincount(led[led >= 0], minlength=len(left)) < left
     for _ in left:
-        full |= on[stuck].any(axis=0)
+        full |= able[stuck].any(axis=0)
         stuck |= (led >= 0) & full[led.clip(0)]
-        handing = (led >= 0) & (on & spare).any(axis=1)
+        handing = (led >= 0) & (able & spare).any(axis=1)
         spare |= np.bincount(led[handing], minlength=len(left)) > 0
-    moves, brokers = rows_to_place(problem), np.flatnonzero(problem.targets)
-    for here, there in zip(*np.nonzero(full[:, None] & spare & (racks[:, None] == racks)), strict=True):
-        to_here, to_there = (may_hold(problem, every, brokers[at]) for at in (here, there))
+    in_racks = on.astype(np.int64) @ (racks[:, None] == racks)
+    for here, there in zip(*np.nonzero(on[stuck].any(axis=0)[:, None] & spare), strict=True):
+        to_here, to_there = (
+            may_hold(problem, every, brokers[at])
+            & ((racks[here] == racks[there]) | (in_racks[:, at] < in_racks[:, of]))
+            for at, of in ((here, there), (there, here))
+        )
+        to_there &= ranks[:, there] <= np.delete(held, here, axis=1).min(axis=1).clip(max=NEVER_LEADS - 1)
+        to_here &= ranks[:, here] >= held.min(axis=1)
         one = np.flatnonzero(moves & free & stuck & on[:, here] & ~on[:, there] & to_there)
         other = np.flatnonzero(moves & free & ~stuck & on[:, there] & ~on[:, here] & (led != there) & to_here)
         # The bytes copied in addition (negative: saved) if a partition goes from the first broker to the second.
@@ -153,18 +163,15 @@ def _cheapest_of_a_topic(
     topic_of: IntArray, one: tuple[IntArray, LongArray], other: tuple[IntArray, LongArray]
 ) -> tuple[int, int, int] | None:
     """The least sum of costs of two rows of one topic, one of each kind, and these rows; None if no topic has both."""
-    firsts = []
-    for rows, costs in (one, other):
-        order = np.lexsort((rows, costs, topic_of[rows]))
-        topics, first = np.unique(topic_of[rows[order]], return_index=True)
-        firsts.append((topics, rows[order][first], costs[order][first]))
-    (topics, rows, costs), (others, other_rows, other_costs) = firsts
-    _, left, right = np.intersect1d(topics, others, return_indices=True)
-    if not len(left):
-        return None
-    sums = costs[left] + other_costs[right]
-    at = int(sums.argmin())
-    return int(sums[at]), int(rows[left[at]]), int(other_rows[right[at]])
+    least = np.full((2, int(topic_of.max(initial=0)) + 1), OPEN_BYTES // 2)
+    for of, (rows, costs) in zip(least, (one, other), strict=True):
+        np.minimum.at(of, topic_of[rows], costs)
+    topic = least.sum(axis=0).argmin()
+    left, right = (
+        rows[(topic_of[rows] == topic) & (costs == of[topic])]
+        for of, (rows, costs) in zip(least, (one, other), strict=True)
+    )
+    return (int(least[:, topic].sum()), int(left[0]), int(right[0])) if len(left) and len(right) else None
 
 
 def _led_by_its_side(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
@@ -284,7 +291,7 @@ def network(
     return min_cost_flow.arcs(choices.at, heads.astype(np.int32), 1, choices.costs), tuple(windowed), supplies
 
 
-def _least_above_caps(choices: Choices, wanted: Windows) -> Windows:
+def least_above_caps(choices: Choices, wanted: Windows) -> Windows:
     """The windows with caps raised to what brokers lead if leaders are above the caps by as little as can be."""
     assert wanted.caps is not None
     replicas, most = wanted.caps
@@ -326,8 +333,7 @@ def even_out(
     """The leaders (P,), -1 for none, with those of the free rows (P,) exchanged until `network_out` fits best."""
     if wanted.network_out is None or not free.any():
         return leaders
-    targets, here = np.flatnonzero(problem.targets), target_numbers(problem)
-    rows = np.flatnonzero(free)
+    targets, here, rows = np.flatnonzero(problem.targets), target_numbers(problem), np.flatnonzero(free)
     on = np.zeros((len(rows), len(targets)), dtype=bool)
     on[np.arange(len(rows)), here[leaders[rows]]] = True
     # Windows (D, 2, Bt) of bytes that leaders send, and bytes of each partition (D, P): on average, and by scenario.
@@ -365,10 +371,8 @@ def _search(
     allowed = np.zeros(on.shape, dtype=bool, order="F")
     at, slots = np.nonzero(may_be_elected(problem, placed, rows))
     allowed[at, here[placed[rows[at], slots]]] = True
-    if wanted.topic_leaders is None:
-        of_topics: LongArray = np.stack([np.zeros_like(by_topic), np.full_like(by_topic, _ENDLESS)])
-    else:
-        of_topics = as_wide(wanted.topic_leaders - fixed_cells, by_topic)
+    topics = wanted.topic_leaders
+    of_topics = opened(np.stack([by_topic] * 2)) if topics is None else as_wide(topics - fixed_cells, by_topic)
     return SearchState(
         topics=problem.topic_of[rows],
         costs=np.full(len(rows), max(1, int(weights[0].mean())), dtype=np.int64),

@@ -25,6 +25,7 @@ import numpy as np
 
 from planner.model.balance import Balance
 from planner.model.build_problem import rows_to_place, today
+from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, Problem
 from planner.scoring.broker_loads import counts_by_group
 from planner.scoring.growth_scenarios import Scenario, scenarios
@@ -215,12 +216,16 @@ def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
         return assignment
     problem, layout = asked.problem, asked.layout
     placed, led = led_together(problem, assignment, wanted)
+    placed = leaders.leadable(problem, placed, wanted, led)
     made = leaders.order(problem, placed, wanted, asked.grown, led)
     if np.array_equal(placed, assignment) or asked.of_bytes or wanted.network_out is not None:
         return made
     around = placed_around(problem, layout, wanted, placed, led)
-    other = leaders.order(problem, around, wanted, asked.grown, led)
-    # The other replicas may allow fewer choices of leaders.
+    # The other replicas may allow fewer choices of leaders, or none that keeps the caps.
+    try:
+        other = leaders.order(problem, around, wanted, asked.grown, led)
+    except InfeasibleError:
+        return made
     return min(made, other, key=lambda each: outside_and_copied(problem, layout, wanted, each))
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pytest
 from brute_force import as_plan, countable, moved, options
 from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems
 from hypothesis import assume, given
@@ -236,3 +237,15 @@ def test_a_cap_that_cannot_hold_for_now_is_exceeded_by_as_little_as_can_be() -> 
     problem = build(Spec(Cluster("c", brokers, (Topic("t", rows),)), Changes(rebalance="leaders")))
     led = leaders_after(problem, solve(problem, problem.balance).assignment).tolist()
     assert [2, 8, 0] == [led.count(broker) for broker in range(3)]
+
+
+@pytest.mark.parametrize("racks", [no_racks(1, 2, 3), {1: "a", 2: "b", 3: "c"}])
+@pytest.mark.parametrize("demoted", [(), (3,)])
+def test_caps_on_leaders_come_before_windows(racks: dict[int, str | None], demoted: tuple[int, ...]) -> None:
+    """Broker 1 may lead one partition, so single replicas go from it to another rack and another broker's window."""
+    changes = Changes(demote_brokers=demoted)
+    problem = problem_of(racks, {"t": [(1,), (1,), (2,), (2,), (3,), (3,)]}, changes=changes)
+    problem = with_caps(problem, {}, {1: 1})
+    assignment = solve(problem, problem.balance).assignment
+    assert () == independent_check.check(problem, assignment)
+    assert 1 == np.count_nonzero(assignment == 0)

@@ -9,13 +9,13 @@ from itertools import product
 import numpy as np
 import pytest
 from brute_force import moved, options, plans_within
-from clusters import balance_of, loaded_problems, no_racks, placed_specs, spec_of, specs
+from clusters import assignment_of, balance_of, loaded_problems, no_racks, placed_specs, spec_of, specs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from properties import examples
 
 from planner.execution.partition_changes import changes as changes_of
-from planner.model.build_problem import build
+from planner.model.build_problem import build, today
 from planner.model.cluster import Apart, ApartBy, Broker
 from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem, led_by_several
@@ -246,6 +246,38 @@ def test_caps_on_leaders_are_kept_or_refused() -> None:
     assert [0, 0, 1, 1] == sorted(solution.assignment[:, 0].tolist())
     with pytest.raises(InfeasibleError, match="together: no choice of common leaders keeps max_leaders"):
         solved(capped(1, 1))
+
+
+def test_a_slot_moves_where_the_broker_that_has_it_leads_enough() -> None:
+    """Broker 1 has both slots and may lead one of them."""
+    spec = spec_of(no_racks(1, 2), {name: [(1,)] * 2 for name in NAMES}, together=(NAMES,))
+    brokers = (replace(spec.cluster.brokers[0], max_leaders=2), *spec.cluster.brokers[1:])
+    problem = build(replace(spec, cluster=replace(spec.cluster, brokers=brokers)))
+    placed, led = common_leaders.led_together(problem, today(problem), windows(problem, problem.balance))
+    assert [0, 0, 1, 1] == sorted(led.tolist())
+    assert placed[:, 0].tolist() == led.tolist()
+
+
+def test_the_next_best_broker_is_common_where_one_row_takes_the_place_of_another() -> None:
+    """Broker 5 has both replicas today, but room for one of them."""
+    spec = spec_of(no_racks(1, 2, 3, 4, 5), {"orders": [(1, 5)], "clicks": [(5,)]}, together=(NAMES,))
+    brokers = tuple(replace(each, max_replicas=1 + (each.id == 4)) for each in spec.cluster.brokers)
+    problem = build(replace(spec, cluster=replace(spec.cluster, brokers=brokers)))
+    placed = assignment_of(problem, [(2,), (1, 3)])
+    _, led = common_leaders.led_together(problem, placed, windows(problem, problem.balance))
+    assert [3, 3] == led.tolist()
+
+
+def test_a_cap_is_exceeded_while_another_common_broker_is_out_of_sync() -> None:
+    """Broker 3 is in no ISR, so broker 1 leads both partitions, one more than it may."""
+    spec = spec_of(no_racks(1, 2, 3), {name: [(1, 3)] for name in NAMES}, together=(NAMES,))
+    rows = tuple(replace(topic, partitions=(replace(topic.partitions[0], isr=(1,)),)) for topic in spec.cluster.topics)
+    brokers = (replace(spec.cluster.brokers[0], max_leaders=1), *spec.cluster.brokers[1:])
+    spec = replace(
+        spec, cluster=replace(spec.cluster, brokers=brokers, topics=rows), changes=Changes(rebalance="leaders")
+    )
+    _, solution, _ = solved(spec)
+    assert [0, 0] == solution.assignment[:, 0].tolist()
 
 
 def test_topics_without_a_common_broker_have_no_plan() -> None:
