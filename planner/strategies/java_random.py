@@ -1,6 +1,6 @@
 """java.util.Random, and the orders of Java's strings and hash maps: a seed gives the same result here as in Kafka."""
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -64,17 +64,13 @@ def string_hash(text: str) -> int:
     return value
 
 
-def hash_map_order(keys: Sequence[str | None]) -> list[str | None]:
+def hash_map_order(keys: Iterable[str | None]) -> list[str | None]:
     """Distinct `keys`, in the order in which a `HashMap<Optional<String>, ?>` iterates them if added in this order.
 
-    None is the empty Optional. Correct if fewer than eight keys share a bucket (Java makes fuller buckets trees).
+    None is the empty Optional. The order isn't Java's where Java makes a bucket a tree (see `JavaHashMap`).
     """
-    capacity = 16
-    while len(keys) > capacity * 3 // 4:
-        capacity *= 2
-    # A HashMap folds the high half of an Optional's hash, which is the value's own or 0, into the low half.
-    hashes = {key: 0 if key is None else string_hash(key) for key in keys}
-    return sorted(keys, key=lambda key: (hashes[key] ^ hashes[key] >> 16) & (capacity - 1))
+    # An Optional's hash is the value's own, or 0.
+    return [*JavaHashMap.of(keys, lambda key: 0 if key is None else string_hash(key))]
 
 
 class JavaHashMap(MutableMapping[Key, Value], Generic[Key, Value]):

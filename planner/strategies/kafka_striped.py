@@ -123,7 +123,7 @@ class _Stripes:
             members.setdefault(rack, []).append((broker, fenced))
         self._random = random
         # Racks draw in the order in which Java's map of racks iterates.
-        self._by_hash = {rack: _Rack(members[rack], random) for rack in hash_map_order(list(members))}
+        self._by_hash = {rack: _Rack(members[rack], random) for rack in hash_map_order(members)}
         # No rack first, then by name as Java compares strings (Kafka's OptionalStringComparator).
         names = sorted(members, key=lambda rack: (rack is not None, utf16_key(rack or "")))
         self._racks = [self._by_hash[rack] for rack in names]

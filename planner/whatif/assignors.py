@@ -99,7 +99,7 @@ def _range(counts: Mapping[str, int], members: Mapping[str, Sequence[str]], orde
             subscribers[topic].append(member)
     owners: Ownership = {member: [] for member in members}
     # Kafka iterates over its hash map of topics, which affects only the order of each member's list.
-    for read in hash_map_order(list(counts)):
+    for read in hash_map_order(counts):
         assert read is not None
         first, readers = 0, subscribers[read]
         for number, member in enumerate(readers):
