@@ -86,7 +86,11 @@ def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
         words.append("")  # the assignment of a member without partitions
     if len(words) < len(columns):
         raise ValueError(f"{line[:60]!r} has {len(words)} of {len(columns)} columns")
-    return dict(zip(columns, words, strict=True))
+    cells = dict(zip(columns, words, strict=True))
+    # Otherwise, members whose client.id has a space would seem to be one.
+    if not (host := cells.get("HOST", MISSING)).startswith(("/", MISSING)):
+        raise ValueError(f"{line[:60]!r} has the host {host[:60]!r}; names with spaces can't be read")
+    return cells
 
 
 def _add_row(cells: Mapping[str, str], found: dict[str, _GroupLines]) -> None:
