@@ -89,7 +89,7 @@ def balance_missed(plan: Plan) -> str:
         later = "whether later steps can meet all targets is unknown"
         return f"not balanced yet: {_windows(missed)}; {later}" if missed else ""
     if relaxed and plan.changes.rebalance == "none":
-        return "nothing moves for balance alone (rebalance: none)"
+        return f"nothing moves {'between brokers ' if plan.log_dirs else ''}for balance alone (rebalance: none)"
     if bound_and_proof.looser(plan):
         return f"the balance is looser than asked: {_windows(missed)}"
     if not relaxed:

@@ -209,11 +209,11 @@ def measures(plan: Plan) -> Table[Measure]:
         column("Plan", lambda row: row.plan if row.plan == row.today else Strong(row.plan)),
         column("Target or limit", allowed, numeric=False),
     )
-    balance = [*_balance(plan), *_of_log_dirs(plan)]
+    balance = list(_balance(plan))
     if plan.changes.rebalance == "none":
-        # Then no balance is asked for: no target is missed, and measures that don't change are left out.
+        # Then no balance of brokers is asked for: no target is missed, and measures that don't change are left out.
         balance = [replace(row, allowed="not asked", but="") for row in balance if row.today != row.plan]
-    rows = [*balance, *_changed(plan), *_movement(plan)]
+    rows = [*balance, *_of_log_dirs(plan), *_changed(plan), *_movement(plan)]
     today = {term.name: Quantity(term.today, term.unit) for term in plan.terms if term.name in _LIMITED}
     still = next((row.months_until_full for row in plan.compared if row.label == DO_NOTHING), None)
     today["months_until_full"] = Quantity(still, "months")

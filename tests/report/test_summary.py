@@ -258,6 +258,8 @@ def test_a_log_dir_with_an_error_is_outside_no_target() -> None:
     rest = {"wanted": "10%", "gap_percent": 0.0, "replicas_moved": 1, "left_out": [], "moves": []}
 
     rows = measures(small(log_dirs={"brokers": brokers, **moved, **rest}))
+    asked = measures(small(log_dirs={"brokers": brokers, **moved, **rest}, changes={"rebalance": "none"}))
+    assert rows["log dirs outside target"] == asked["log dirs outside target"]
 
     assert ("2", "0", "0, within 10 % of share") == rows["log dirs outside target"]
     assert ("60 %", "50 %", "") == rows["fullest log dir"]
