@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.model.cluster import Topic, brokers_holding
 from planner.model.problem import BoolArray, IntArray
-from planner.strategies.kafka_classic import NO_RACK, Brokers, replica_lists, with_rack_numbers
+from planner.strategies.kafka_classic import NO_RACK, Brokers, place_rows, replica_lists, with_rack_numbers
 from planner.whatif import placement_origins
 
 Verdict = Literal["exact", "nearest", "round_robin", "striped", "none"]
@@ -118,11 +118,10 @@ def placed(found: Explanation, partitions: Iterable[int]) -> list[tuple[int, ...
 
 
 class _Pair(NamedTuple):
-    """A start index and a shift; `rounds_before`: the turns of the shift that are over when placing begins."""
+    """A start index and a shift, both those of the topic's partition 0."""
 
     start: int
     shift: int
-    rounds_before: int = 0
 
 
 class _Observed(NamedTuple):
@@ -292,11 +291,8 @@ def _table(racks: tuple[int, ...], factor: int) -> IntArray:
 
 def _rows(brokers: BrokerList, factor: int, pair: _Pair, ids: IntArray, grown_from: int | None) -> IntArray:
     """The broker ids (P, factor) that a pair gives to partitions; from `grown_from` on, as Kafka adds partitions."""
-    n = len(brokers.order)
-    table = _table(brokers.racks, factor)
-    order = np.array(brokers.order, dtype=np.int64)
-    turns = (pair.shift + ids // n - pair.rounds_before) % table.shape[1]
-    lists = order[table[(pair.start + ids) % n, turns]]
+    order, racks = np.array(brokers.order, dtype=np.int64), np.array(brokers.racks)
+    lists = place_rows(order, racks, factor, ids, np.array(pair.start), np.array(pair.shift))
     if grown_from is None:
         return lists
     leader = int(_rows(brokers, factor, pair, np.zeros(1, dtype=np.int64), None)[0, 0])
@@ -305,9 +301,12 @@ def _rows(brokers: BrokerList, factor: int, pair: _Pair, ids: IntArray, grown_fr
 
 
 def _added_pair(brokers: BrokerList, leader: int, grown_from: int) -> _Pair:
-    """Kafka's pair for added partitions: the place of partition 0's leader among all ids is both start and shift."""
+    """Kafka's pair for added partitions: the place of partition 0's leader among all ids is both start and shift.
+
+    This shift is that of the first added partition, so the rounds before it are subtracted.
+    """
     place = sorted(brokers.order).index(leader)
-    return _Pair(place, place, (grown_from - 1) // len(brokers.order))
+    return _Pair(place, place - (grown_from - 1) // len(brokers.order))
 
 
 def _may_have_grown(seen: _Observed, brokers: BrokerList) -> bool:
