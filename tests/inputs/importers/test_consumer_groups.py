@@ -73,7 +73,7 @@ def test_state_and_members_in_one_file():
         ("billing orders 0\n" + OFFSETS, "g:1:1", "stands under no heading"),
         (OFFSETS + "billing orders 2\n", "g:7:1", "has 3 of 9 columns"),
         (OFFSETS.replace("orders          1 ", "orders          x "), "g:4:1", "'x' isn't a partition's id"),
-        (OFFSETS.replace("b-2-77aa01bc", "b 2-77aa01b"), "g:4:1", "the host '2-77aa01b'; names with spaces can't be read"),
+        (OFFSETS.replace("b-2-77aa01bc", "b 2-77aa01b"), "g:4:1", "'2-77aa01b'; names with spaces can't be read"),
         (MEMBERS_3.replace("orders(1)", "orders[1]"), "g:4:1", "isn't topics with their partitions"),
         (MEMBERS_3.replace("orders(1)", "orders(0)"), "g: billing", "orders-0 of group billing is owned by"),
         ("GROUP TOPIC\n", "g:1:1", "no column CONSUMER-ID; allowed"),
