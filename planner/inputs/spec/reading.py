@@ -88,6 +88,8 @@ def load(path: Path) -> Spec:
     file = path.as_posix()
     data = _read(path, Finding(Place(file), "", ""), file_reading.SPEC)
     document = read_yaml(decode(data, file), file)
+    if "plan_id" in document.value:
+        raise SpecError([Finding(Place(file, 1, 1), "", "is a plan; allowed: the YAML file that it was made from")])
     unreadable = {finding.key for finding in document.findings}
     of_schema = (finding for finding in schema_findings(document) if finding.key not in unreadable)
     broken = [*document.findings, *of_schema, *document.placed(source_findings(document))]

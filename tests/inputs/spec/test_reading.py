@@ -23,6 +23,13 @@ from planner.model.errors import SetupError, SpecError
 from planner.model.file_reading import resource
 
 
+def test_a_plan_is_no_spec(tmp_path: Path) -> None:
+    """JSON is YAML too, but each key of a plan.json would be an unknown one."""
+    (tmp_path / "plan.json").write_text('{"format_version": "2.0", "plan_id": "1a2b"}')
+    with pytest.raises(SpecError, match=r"plan\.json:1:1: is a plan; allowed: the YAML file that it was made from$"):
+        load(tmp_path / "plan.json")
+
+
 def test_state_files_lie_beside_the_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths are relative to the YAML, not to the working directory, and are recorded as written, with digests."""
     shutil.copytree(DATA / "kraft-4.1", tmp_path / "specs" / "state")
