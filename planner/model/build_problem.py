@@ -190,12 +190,13 @@ def _movable(
     return movable
 
 
-def _out_of_sync(rows: Sequence[Partition], ids: IntArray) -> BoolArray:
-    """(B,): brokers that hold replicas but are in no known ISR, so that they can't be elected."""
+def _out_of_sync(rows: Sequence[Partition], ids: IntArray) -> BoolArray | None:
+    """(B,): brokers that hold replicas but are in no known ISR, so that they can't be elected; None without any."""
     known = [row for row in rows if row.isr is not None and row.leader is not None]
     holding = {broker for row in known for broker in row.replicas}
     in_sync = {broker for row in known for broker in (*(row.isr or ()), row.leader)}
-    return np.isin(ids, sorted(holding - in_sync))
+    off = np.isin(ids, sorted(holding - in_sync))
+    return off if off.any() else None
 
 
 def rows_to_place(problem: Problem) -> BoolArray:

@@ -301,7 +301,7 @@ def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
 def may_be_elected(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
     """(n, W): as `may_lead`, of the replicas on brokers that aren't out of sync, where one of these may lead."""
     able = may_lead(problem, placed, rows)
-    if problem.out_of_sync is None or not problem.out_of_sync.any():
+    if problem.out_of_sync is None:
         return able
     live = np.where(np.append(problem.out_of_sync, True)[placed], -1, placed)
     found = may_lead(problem, live, rows)

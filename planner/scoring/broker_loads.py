@@ -34,7 +34,7 @@ def leaders_after(problem: Problem, assignment: IntArray) -> IntArray:
     its replica.
     """
     first, anew = assignment[:, 0], problem.may_lead_anew
-    if problem.out_of_sync is not None and problem.out_of_sync.any():
+    if problem.out_of_sync is not None:
         stays = (assignment == problem.leaders[:, None]).any(axis=1) & (problem.leaders >= 0)
         anew = anew & ~(np.append(problem.out_of_sync, False)[first] & stays)
     return np.where(anew, first, problem.leaders)

@@ -106,7 +106,7 @@ def caps(problem: Problem) -> LongArray | None:
             np.bincount(each[each >= 0], minlength=len(problem.targets)) for each in (problem.replicas, problem.leaders)
         ]
         found = np.maximum(found, np.stack(today)[:, problem.targets])
-    if problem.out_of_sync is not None and problem.out_of_sync.any():
+    if problem.out_of_sync is not None:
         found = np.stack([found[0], np.full_like(found[1], UNCAPPED)])
     return found
 

@@ -123,7 +123,7 @@ def _evenly(problem: Problem, wanted: Windows, fixed: LongArray, units: _Units) 
     leads = solved.units > 0
     leaders = np.full(len(units.slots), -1, dtype=np.int32)
     leaders[units.at[leads]] = units.brokers[leads]
-    if caps is not None and not (problem.out_of_sync is not None and problem.out_of_sync.any()):
+    if caps is not None and problem.out_of_sync is None:
         for broker, most in zip(targets, caps.clip(0), strict=True):
             leaders[np.flatnonzero(leaders == broker)[most:]] = -1
     return leaders

@@ -308,7 +308,7 @@ def _in_order(problem: Problem, placed: IntArray, leaders: IntArray, led: IntArr
     Where replicas and leader stay, a preferred leader in no ISR stays first, unless another (P,) must lead: it may come
     back, and until then it isn't elected (see `broker_loads.leaders_after`).
     """
-    if problem.out_of_sync is not None and problem.out_of_sync.any():
+    if problem.out_of_sync is not None:
         lists = today(problem)
         stays = (leaders == problem.leaders) & (np.sort(placed) == np.sort(lists)).all(axis=1)
         stays &= np.append(problem.out_of_sync, False)[lists[:, 0]] & ((led < 0) | (led == lists[:, 0]))
