@@ -23,11 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.balance import Balance
+from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.build_problem import rows_to_place, today
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, Problem
-from planner.scoring.broker_loads import counts_by_group
+from planner.scoring.broker_loads import counts_by_group, loads
 from planner.scoring.growth_scenarios import Scenario, scenarios
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
 from planner.scoring.windows import Windows, windows
@@ -45,6 +45,13 @@ from planner.strategies.work_limits import ASKED, Effort, Worth
 
 # Prices of loads may add up to three times the bytes to a cost, in units of 1 / GRAIN.
 _ROOM = 4 * GRAIN
+# What is given up, one after the other, for a plan that fills no disk above its limit.
+_WIDER = (
+    ("disk", NO_TOLERANCE),
+    ("topic_replicas", NO_TOLERANCE),
+    ("replicas", Tolerance("percent", 25)),
+    ("replicas", NO_TOLERANCE),
+)
 
 
 UNKNOWN = -1
@@ -145,7 +152,28 @@ def solve(
 
 
 def assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared: Shared) -> Assigned:
-    """The assignment that `solve` finds, without its bound. What is shared saves work and changes no plan."""
+    """The assignment that `solve` finds, without its bound. What is shared saves work and changes no plan.
+
+    If it fills a disk above its limit, windows are widened until it doesn't; if that doesn't help, they aren't.
+    """
+    found = _assigned(problem, balance, seed, worth, shared)
+    for name, wider in _WIDER if _overfull(problem, found.assignment) else ():
+        balance = replace(balance, **{name: wider})
+        looser = _assigned(problem, balance, seed, worth, Shared())
+        if not _overfull(problem, looser.assignment):
+            return looser
+    return found
+
+
+def _overfull(problem: Problem, assignment: IntArray) -> bool:
+    """True if an assignment (P, W) fills a disk above its limit, and everything may move."""
+    limits = problem.disk_limit_bytes[problem.targets]
+    held = loads(problem, assignment)[0]
+    return problem.rebalance == "all" and bool(((held > limits) & (limits >= 0)).any())
+
+
+def _assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared: Shared) -> Assigned:
+    """The assignment for a balance."""
     wanted, grown = windows(problem, balance), scenarios(replace(problem, balance=balance))
     every = (wanted, *(scenario.windows for scenario in grown))
     of_bytes = any(each.disk is not None or each.network_in is not None for each in every)

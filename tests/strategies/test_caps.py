@@ -249,3 +249,15 @@ def test_caps_on_leaders_come_before_windows(racks: dict[int, str | None], demot
     assignment = solve(problem, problem.balance).assignment
     assert () == independent_check.check(problem, assignment)
     assert 1 == np.count_nonzero(assignment == 0)
+
+
+def test_disk_limits_come_before_windows() -> None:
+    """Broker 3 may hold nothing, although targets give it as many replicas and bytes as the others."""
+    rows, sizes = {"t": [(1,), (1,), (2,), (3,)]}, {"t": [985, 539, 452, 215]}
+    problem = problem_of(no_racks(1, 2, 3), rows, sizes=sizes, balance=balance_of(1, 1, 1, "none", "5%"))
+    problem = replace(problem, disk_limit_bytes=np.array([-1, 1000, 0]))
+    solution = solve(problem, problem.balance)
+    held = on_all_brokers(problem, solution.assignment, solution.assignment[:, 0])[2]
+    assert held[1] <= 1000
+    assert 0 == held[2]
+    assert solution.least_bytes <= moved(problem, as_plan(solution.assignment))[0]
