@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # Two values further apart than this are a gap: it is unknown in which of the hours between them the bytes came.
 GAP_SECONDS = 6 * HOUR_SECONDS
+_NONE_ALLOWED = "; allowed: rates, sizes or offsets of topics; of metrics with names, which rate() and sum() remove"
 _PARTITION_HOUR = ("topic", "partition", "hour")
 
 
@@ -191,10 +192,7 @@ def profile(
             bad = others["unreadable_rows"]
             why = f", but {counted(bad, 'row')} without a valid topic, partition or time" if bad else ""
             first = bad and load_sources.fault_of_first_row(spark, request.files, request.names)
-            raise PlannerError(
-                f"{', '.join(request.files[:3])}: no sample of a partition{why}"
-                f"{first or '; allowed: rates, sizes or offsets of topics'}"
-            )
+            raise PlannerError(f"{', '.join(request.files[:3])}: no sample of a partition{why}{first or _NONE_ALLOWED}")
         span, misdated = load_profile_statistics.span_of(
             *(np.array([*each], dtype=np.int64) for each in (hours, hours.values()))
         )

@@ -242,7 +242,7 @@ def _untrusted(judged: pa.Table, coverage: FloatArray, unusable: FloatArray) -> 
     found: dict[str, str] = {}
     for at in np.flatnonzero((covered < LEAST_COVERAGE) | (bad > MOST_UNUSABLE)).tolist():
         if bad[at] > MOST_UNUSABLE:
-            found[names[at]] = f"{percent(round(100 * float(bad[at]), 1))} of its values make no sense"
+            found[names[at]] = f"{percent(round(100 * float(bad[at]), 3))} of its values make no sense"
         else:
-            found[names[at]] = f"only {percent(round(100 * float(covered[at]), 1))} of the history is known"
+            found[names[at]] = f"only {percent(round(100 * float(covered[at]), 3))} of the history is known"
     return dict(sorted(found.items()))

@@ -185,7 +185,7 @@ def _topics(of: LoadSummary) -> Table[LoadedTopic]:
         return None if row.busiest_hour is None else load_history.hour_name(row.busiest_hour, of.about.time_zone)
 
     def growth(row: LoadedTopic) -> Quantity:
-        return Quantity(None if row.growth_per_month is None else round(100 * row.growth_per_month, 1), "%")
+        return Quantity(None if row.growth_per_month is None else round(100 * row.growth_per_month, 3), "%")
 
     columns = (
         column("Busiest topics", lambda row: Name(row.topic, _LONGEST_TOPIC), numeric=False),
@@ -360,7 +360,7 @@ def _trends(known: Sequence[TopicTrend]) -> Drawing:
     plot_axes.heading(axes, "growth per month")
     titles = []
     for each in known:
-        growth, low, high = (formats.percent(round(100 * value, 1)) for value in (each.growth, each.low, each.high))
+        growth, low, high = (formats.percent(round(100 * value, 3)) for value in (each.growth, each.low, each.high))
         titles.append(f"{formats.printable(each.topic, _LONGEST_NAME)}: {growth} per month, {low} to {high}")
     marks = {
         gid: [Mark(f"{gid}-{at}", title) for at, title in enumerate(titles, 1)] for gid in ("interval", "estimate")
@@ -378,8 +378,8 @@ def _trend_table(known: Sequence[TopicTrend]) -> Table[TopicTrend]:
     column = Column[TopicTrend]
     columns = (
         column("Topic", lambda row: Name(row.topic, _LONGEST_NAME), numeric=False),
-        column("Growth per month", lambda row: Quantity(round(100 * row.growth, 1), "%")),
-        column("at least", lambda row: Quantity(round(100 * row.low, 1), "%")),
-        column("at most", lambda row: Quantity(round(100 * row.high, 1), "%")),
+        column("Growth per month", lambda row: Quantity(round(100 * row.growth, 3), "%")),
+        column("at least", lambda row: Quantity(round(100 * row.low, 3), "%")),
+        column("at most", lambda row: Quantity(round(100 * row.high, 3), "%")),
     )
     return Table("topic", known, columns, title="growth per month")

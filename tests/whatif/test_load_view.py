@@ -8,6 +8,7 @@ import pytest
 from planner.inputs import load_profile_file
 from planner.inputs.cluster_load import cluster_load
 from planner.model.load_history import About, Findings, Span
+from planner.report import markdown
 from planner.whatif import load_view
 
 ABOUT = About(Span(498_216, 498_216 + 672))
@@ -58,6 +59,15 @@ def test_growth_is_weighted_by_rates() -> None:
 
     assert known.growth_per_month == pytest.approx(0.2)
     assert unknown.growth_per_month is None
+
+
+def test_growth_is_shown_with_the_digits_of_planner_growth() -> None:
+    """Three significant digits: rounded to 0.1 % before, 3.83 % would be shown as 3.80 %, and 0.04 % as 0 %."""
+    found = summary(row("a", 0, 300, 0.03834), row("b", 0, 200, 0.0004))
+    text = markdown.render(load_view.view(found))
+
+    assert "3.83 %" in text
+    assert "0.04 %" in text
 
 
 def test_a_topic_grew_in_its_known_hours_alone() -> None:
