@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -82,7 +83,8 @@ def test_a_webhook_is_told_of_a_hold_and_of_a_stop(site: Site, webhook: tuple[st
     held, stopped = told
     assert ("on_hold", "01", behind) == (held["event"], held["batch"], held["said"])
     assert ("on_failure", "01") == (stopped["event"], stopped["batch"])
-    assert f"held for 2 s: {behind}" == stopped["said"].replace("1 s", "2 s")
+    # The time that the webhook took counts.
+    assert f"held for {behind}" == re.sub("[0-9]+ s: ", "", stopped["said"])
 
     site.set_cluster(behind={"billing": 5_000})
     assert 0 == site.play("apply", *hooked("http://127.0.0.1:9/", **limits)).code

@@ -268,7 +268,7 @@ def test_another_cluster_than_the_steps_were_made_for(site: Site) -> None:
         ("kafka_reassign_before_restart=/nowhere.yml", "/nowhere.yml isn't there; allowed: the path of a file"),
         (
             "kafka_reassign_from_step=6",
-            "kafka_reassign_from_step 6 isn't a step that is left; allowed: 1 to 4, or 5 for the leaders of the last step",
+            "kafka_reassign_from_step 6 isn't a step that is left; allowed: 1 to 4, or 5 for the leaders of the last",
         ),
         ("kafka_reassign_from_step=0", "kafka_reassign_from_step 0 isn't a step that is left; allowed: 1 to 4, or 5"),
     ],

@@ -288,9 +288,11 @@ def test_a_wait_that_told_of_a_hold_keeps_its_clock(monkeypatch: pytest.MonkeyPa
         assert (seconds, True) == (at, any("HELD, " in line for line in printed))
         then = Clock()
         then.now = at + 5
-        result, printed, at = waited(monkeypatch, looks[-1:], clock=then, so_far=first["so_far"])
+        result, printed, at = waited(monkeypatch, looks[-1:], clock=then, return_when_held=True, so_far=first["so_far"])
         assert ("held for 5 min", []) == (result["msg"].partition(":")[0], [line for line in printed if "HELD" in line])
         assert seconds + 300 <= at <= seconds + 360
+    again, _, _ = waited(monkeypatch, [{}] * 9 + [DEAD], return_when_held=True, so_far={"hold": "x", "held_since": 0})
+    assert "not live: broker 4" == again["held"]
 
 
 def test_a_lag_that_changes_is_no_new_hold(monkeypatch: pytest.MonkeyPatch) -> None:

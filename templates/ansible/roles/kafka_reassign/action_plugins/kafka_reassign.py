@@ -235,7 +235,7 @@ class ActionModule(ActionBase):
         vars(self).update(self.given.get("so_far") or {})
         # The cluster was inspected right before the batch, so the next inspection is due later.
         next_cluster = self.started + (float(self.given["guard_seconds"]) if self.moves else 0)
-        next_line, second_looks = self.started + self.measured[0] + _LINE_SECONDS, 0
+        next_line, second_looks, reported = self.started + self.measured[0] + _LINE_SECONDS, 0, self.hold
         while True:
             now = time.monotonic()
             deep, measure = now >= next_cluster, now >= next_line
@@ -248,7 +248,8 @@ class ActionModule(ActionBase):
                 next_line = now + _LINE_SECONDS
                 self.line(look)
             self.follow_throttle(look)
-            if self.hold and self.given.get("return_when_held"):
+            reported = reported and self.hold
+            if self.hold and not reported and self.given.get("return_when_held"):
                 kept = ("started", "held_since", "hold", "measured", "unstored", "tool_starts")
                 return {**look, "held": self.hold, "finish": [], "so_far": {key: getattr(self, key) for key in kept}}
             complete = self.complete(look)
