@@ -29,6 +29,7 @@ from planner.model.problem import (
     leaderless,
     may_be_elected,
     may_lead,
+    sums_at,
 )
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import rack_rule, sent_by_leader
@@ -131,7 +132,8 @@ def _cheapest_exchange(
     on, todays = (counts_by_group(problem, each, every, problem.rows) > 0 for each in (placed, problem.replicas))
     ranks = 0 * on if problem.leader_ranks is None else problem.leader_ranks[problem.topic_of][:, brokers]
     held = np.where(on, ranks, np.iinfo(np.int16).max)
-    able = on & (ranks == held.min(axis=1, keepdims=True))
+    lowest, second = np.sort(held, axis=1)[:, [0, int(held.shape[1] > 1)]].T
+    able = on & (ranks == lowest[:, None])
     free, stuck = led >= -1, led == -1
     full, spare = np.zeros(len(left), dtype=bool), np.bincount(led[led >= 0], minlength=len(left)) < left
     for _ in left:
@@ -146,15 +148,15 @@ def _cheapest_exchange(
             & ((racks[here] == racks[there]) | (in_racks[:, at] < in_racks[:, of]))
             for at, of in ((here, there), (there, here))
         )
-        to_there &= ranks[:, there] <= np.delete(held, here, axis=1).min(axis=1).clip(max=NEVER_LEADS - 1)
-        to_here &= ranks[:, here] >= held.min(axis=1)
+        to_there &= ranks[:, there] <= np.where(held[:, here] == lowest, second, lowest).clip(max=NEVER_LEADS - 1)
+        to_here &= ranks[:, here] >= lowest
         one = np.flatnonzero(moves & free & stuck & on[:, here] & ~on[:, there] & to_there)
         other = np.flatnonzero(moves & free & ~stuck & on[:, there] & ~on[:, here] & (led != there) & to_here)
         # The bytes copied in addition (negative: saved) if a partition goes from the first broker to the second.
         more = problem.size_bytes * (todays[:, here].astype(np.int64) - todays[:, there])
         pair = _cheapest_of_a_topic(problem.topic_of, (one, more[one]), (other, -more[other]))
         if pair is None and len(alone := within_windows(problem, wanted, on, one, here, there)):
-            pair = min((int(more[at]), at, -1) for at in alone.tolist())
+            pair = int(more[alone].min()), int(alone[more[alone].argmin()]), -1
         ways += [(pair[2] < 0, *pair, int(here), int(there))] if pair else []
     return min(ways, key=lambda way: way[:2])[2:] if ways else None
 
@@ -365,9 +367,7 @@ def _search(
         counts_by_group(problem, leaders[which][:, None], problem.topic_of[which], len(problem.topic_names))
         for which in (fixed, rows)
     )
-    fixed_sent = np.zeros((len(sent), on.shape[1]), dtype=np.int64)
-    for on_brokers, of in zip(fixed_sent, sent, strict=True):
-        np.add.at(on_brokers, here[leaders[fixed]], of[fixed])
+    fixed_sent = np.stack([sums_at(on.shape[1], here[leaders[fixed]], of[fixed]) for of in sent])
     allowed = np.zeros(on.shape, dtype=bool, order="F")
     at, slots = np.nonzero(may_be_elected(problem, placed, rows))
     allowed[at, here[placed[rows[at], slots]]] = True
