@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Two values further apart than this are a gap: it is unknown in which of the hours between them the bytes came.
 GAP_SECONDS = 6 * HOUR_SECONDS
-_NONE_ALLOWED = "; allowed: rates, sizes or offsets of topics; of metrics with names, which rate() and sum() remove"
+_NONE_ALLOWED = "; allowed: rates, sizes, or offsets captured twice; metrics with names, which rate() and sum() remove"
 _PARTITION_HOUR = ("topic", "partition", "hour")
 
 

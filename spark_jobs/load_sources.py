@@ -96,7 +96,9 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame | None:
 def _unread(columns: Sequence[str], file: str, called: Mapping[str, str]) -> Iterator[str]:
     """A note on the columns that aren't read, if one of them may be a measured one under another name."""
     lacking = [name for name in MEASURED if called[name] not in columns]
-    if lacking and (others := [each for each in columns if each not in called.values()]):
+    # Spark puts broken lines of JSON into a column of its own.
+    read = {*called.values(), "_corrupt_record"}
+    if lacking and (others := [each for each in columns if each not in read]):
         yield (
             f"{file}: no column {' or '.join(lacking)}; not read: {', '.join(map(repr, others[:20]))}; "
             f"if one of these is meant: --column {lacking[0]}=COLUMN"

@@ -80,9 +80,11 @@ def test_the_example_is_what_its_history_makes(spark: Any) -> None:
 
 def test_files_without_a_sample_are_refused(spark: Any, tmp_path: Path) -> None:
     """Metrics without a partition's sample are refused."""
-    (tmp_path / "m.prom").write_text("# HELP x y\nx 1\n")
     (tmp_path / "20261120T100000Z.prom").write_text("# HELP x y\nx 1\n")
 
+    (tmp_path / "offsets-20261120T100000Z.txt").write_text("a:0:5\n")
+    with pytest.raises(PlannerError, match="or offsets captured twice"):
+        load_profile.profile(spark, LoadRequest((str(tmp_path),)), 1, lambda _: None, print)
     with pytest.raises(PlannerError, match=r"no sample of a partition; .* names, which rate\(\) and sum\(\) remove"):
         load_profile.profile(spark, LoadRequest((str(tmp_path / "20261120T100000Z.prom"),)), 1, lambda _: None, print)
 

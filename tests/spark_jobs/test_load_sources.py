@@ -94,6 +94,8 @@ def test_columns_that_are_not_read_are_told_if_a_measured_one_is_missing(spark: 
         "--column bytes_in_per_sec=COLUMN"
     ] == load_sources.read(spark, [str(file)], {}).notes
     assert [] == load_sources.read(spark, [str(file)], {"bytes_in_per_sec": "bytes_in"}).notes
+    (tmp_path / "cut.json").write_text('{"time": 1, "topic": "a", "partition": 0, "size_bytes": 1}\n{"time": 2')
+    assert [] == load_sources.read(spark, [str(tmp_path / "cut.json")], {}).notes
 
 
 def test_a_column_without_a_name_is_left_out(spark: Any, tmp_path: Path) -> None:
