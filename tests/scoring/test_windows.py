@@ -63,6 +63,19 @@ def test_a_wide_spread_begins_where_the_fewest_replicas_move(spread: int, begins
     assert [[begins] * 3, [begins + spread] * 3] == windows(problem, balance_of(spread)).replicas.tolist()
 
 
+@examples(150)
+@given(st.lists(st.integers(0, 30), min_size=2, max_size=6).filter(any), st.integers(2, 6))
+def test_a_wide_spread_begins_at_the_best_of_all_starts(held: list[int], spread: int) -> None:
+    """At the lowest of the starts at which the fewest replicas move."""
+    rows = {f"t{at}": [(at,)] * count for at, count in enumerate(held) if count}
+    found = windows(problem_of(no_racks(*range(len(held))), rows), balance_of(spread)).replicas
+    every, share = sum(held), sum(held) // len(held)
+    starts = range(max(-(-every // len(held)) - spread, 0), share + 1)
+    moves = [max(sum(max(of - low - spread, 0) for of in held), sum(max(low - of, 0) for of in held)) for low in starts]
+    low = starts[moves.index(min(moves))]
+    assert [[low] * len(held), [low + spread] * len(held)] == found.tolist()
+
+
 def test_a_wide_spread_of_leaders_begins_by_those_that_lead() -> None:
     """Each is preferred for ten, but brokers lead 15, 15 and none, and nothing is elected: those numbers count."""
     rows = {"a": [(1, 2)] * 10 + [(2, 1)] * 10 + [(3, 1), (3, 2)] * 5}
