@@ -68,7 +68,7 @@ def test_a_broker_that_is_cordoned_later_gets_no_replica(site: Site) -> None:
     soon = ("-e", "kafka_reassign_hold_seconds=1", "-e", "kafka_reassign_guard_seconds=1")
     held = site.play("apply", *soon)
     assert (2, 0, ORIGIN) == (held.code, site.calls("--execute"), site.replicas()), held.output
-    said_of_it = "HELD, Before batch 01: broker 4 is cordoned, and the batch would add replicas to it. Nothing of it is"
+    said_of_it = "HELD, Before batch 01: broker 4 is cordoned, and the batch would add replicas there. Nothing of it"
     assert said_of_it in held.text
 
     assert 0 == site.play("apply", "-e", '{"kafka_reassign_reactions": {"cordoned": "ignore"}}').code

@@ -274,3 +274,19 @@ def test_a_rollback_goes_on_without_brokers_that_are_down(tmp_path: Path) -> Non
     for down, guards in (([9], set()), ([], {"live_brokers"})):
         cluster = Cluster(SimpleNamespace(params={**given, "down_brokers": down}, run_command=run))
         assert (guards, down) == (cluster.look()["reasons"].keys(), cluster.leaders()["needed"])
+
+
+def test_what_a_batch_adds_replicas_to_although_it_is_cordoned() -> None:
+    """A broker with all log dirs cordoned, if the replica isn't there yet; and a log dir that the batch names."""
+    row = {"topic": "a", "partition": 0, "replicas": [1, 2, 3]}
+    dirs = row | {"log_dirs": ["/d1", "any", "any"]}
+    described = {"a-0": (1, [1, 2], [1, 2])}
+    also = ", and the batch would add replicas there"
+
+    def said(row: dict[str, Any], cordons: dict[str, str], applied: bool = True) -> str:
+        return str(checks.cordoned([row], described, cordons, applied))
+
+    assert ["", "", f"broker 3 is cordoned{also}"] == [said(row, {each: "*"}) for each in "123"]
+    assert "" == said(row, {"3": "*"}, applied=False) == said(row, {"1": "/d1", "3": "/d1"}) == said(dirs, {"1": "/d2"})
+    assert f"broker 1, broker 3 are cordoned{also}" == said(dirs, {"1": "*", "3": "*"})
+    assert f"log dir /d1 of broker 1 is cordoned{also}" == said(dirs, {"1": "/d2,/d1"}, applied=False)

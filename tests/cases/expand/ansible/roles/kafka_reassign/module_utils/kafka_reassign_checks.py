@@ -230,16 +230,23 @@ def controllers(voters, leaving):
     )
 
 
-def cordoned(added, brokers):
-    """A phrase on cordoned brokers to which a batch adds replicas, or an empty one."""
-    both = sorted(set(added) & set(brokers))
-    many = len(both) > 1
-    return (
-        f"broker{'s' if many else ''} {', '.join(map(str, both))} {'are' if many else 'is'} cordoned, and the batch "
-        f"would add replicas to {'them' if many else 'it'}"
-        if both
-        else ""
-    )
+def cordoned(rows, described, cordons, applied):
+    """A phrase on what is cordoned, {broker: log dirs}, of what these rows of a reassignment file add replicas to.
+
+    Kafka refuses a cordoned log dir that a row names, after it has started other moves. It would copy to a cordoned
+    broker, which a rollback may do.
+    """
+    found = set()
+    for row in rows:
+        there = described[f"{row['topic']}-{row['partition']}"][1]
+        for at, broker in enumerate(row["replicas"]):
+            path, dirs = row["log_dirs"][at] if "log_dirs" in row else "any", cordons.get(str(broker), "").split(",")
+            if path in dirs:
+                found.add(f"log dir {path} of broker {broker}")
+            elif "*" in dirs and (path != "any" or (applied and broker not in there)):
+                found.add(f"broker {broker}")
+    said = f"{', '.join(sorted(found))} {'are' if len(found) > 1 else 'is'} cordoned"
+    return f"{said}, and the batch would add replicas there" if found else ""
 
 
 def overfull(used, limits):

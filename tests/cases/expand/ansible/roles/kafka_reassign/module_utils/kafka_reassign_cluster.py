@@ -187,10 +187,12 @@ class Cluster:
         stands = checks.standing(target, origin, described, active, misplaced, self.states())
         needed = checks.dead_targets(target, stands["pending"], output.live_brokers(live))
         configs = self.asked("configs", "--describe", "--entity-type", "brokers") if stands["pending"] else None
-        if self.given["direction"] == "apply":
-            cordons = output.broker_throttles(configs or "", (output.CORDONED,))
-            added = {str(each) for name in stands["pending"] for each in {*target[name]} - {*described[name][1]}}
-            said = checks.cordoned(added, {each for each, values in cordons.items() if output.ALL in values.values()})
+        if configs:
+            cordons = output.broker_throttles(configs, (output.CORDONED,))
+            cordons = {broker: values.get(output.CORDONED, "") for broker, values in cordons.items()}
+            rows = json.loads(Path(self.given["target"]).read_text())["partitions"]
+            rows = [each for each in rows if f"{each['topic']}-{each['partition']}" in stands["pending"]]
+            said = checks.cordoned(rows, described, cordons, self.given["direction"] == "apply")
             reasons.update({"cordoned": said} if said else {})
         found = {"reasons": reasons, "offline": checks.offline(described), "needed": needed, **stands}
         return {**found, "described": text, "configs": configs}
