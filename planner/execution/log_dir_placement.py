@@ -88,8 +88,8 @@ def plan(spec: Spec, problem: Problem, assignment: IntArray) -> DirPlan | None:
     left_out = []
     for broker in sorted(held.keys() - usable):
         errors = sorted({log_dir.error or "" for log_dir in dirs_of.get(broker, ())})
-        broken = f"all of its log dirs have an error ({', '.join(errors)})"
-        left_out.append((broker, broken if errors else "its log dirs aren't known"))
+        broken = f"each log dir there has an error ({', '.join(errors)})"
+        left_out.append((broker, broken if errors else "the log dirs there aren't known"))
     moves = (
         LogDirMoveRow(it.topic, it.partition, each.broker, it.home, path, it.size_bytes)
         for each in filled

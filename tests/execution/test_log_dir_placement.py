@@ -244,10 +244,10 @@ def test_full_and_unknown_log_dirs_are_named() -> None:
     (_, dirs), replicas = cluster.brokers[0], cluster.replicas
     roomy = LogDirs(((1, (dirs[0], LogDir("/d2", None, 39), dirs[2])),), replicas)
     plan = plan_of(replace(spec, cluster=replace(spec.cluster, log_dirs=roomy)))
-    assert ["log dirs of broker 2 aren't planned: its log dirs aren't known; Kafka chooses there"] == [
+    assert ["log dirs of broker 2 aren't planned: the log dirs there aren't known; Kafka chooses there"] == [
         warning for warning in plan["warnings"] if "log dir" in warning
     ]
-    assert [{"id": 2, "why": "its log dirs aren't known"}] == plan["log_dirs"]["left_out"]
+    assert [{"id": 2, "why": "the log dirs there aren't known"}] == plan["log_dirs"]["left_out"]
 
 
 @pytest.mark.parametrize(("limits", "most"), [("", 70_000_000_000), ("limits: {disk_used: 90%}\n", 63_000_000_000)])

@@ -7,7 +7,7 @@ that takes part, as `key (line:column)`.
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from itertools import combinations, product
+from itertools import combinations, groupby, product
 from typing import NamedTuple
 
 from planner.inputs.importers.state_parts import Assignment
@@ -173,13 +173,15 @@ def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> I
                 message = f"{member.name!r} is in the group of {place_of(document, other.path)}, too"
                 yield member.path, f"{message}; allowed: one group for each topic"
                 break
-    for one, other in _pairs(members):
-        if counts[one.name] != counts[other.name]:
-            message = (
-                f"{_both(document, one, other)} have {counts[other.name]} and {counts[one.name]} partitions; allowed: "
-                "equally many, for example by changes.add_partitions"
-            )
-            yield other.path, message
+    uneven = [pair for pair in _pairs(members) if counts[pair[0].name] != counts[pair[1].name]]
+    for path, pairs in groupby(uneven, lambda pair: pair[1].path):
+        (one, other), *others = pairs
+        more = f" (other topics of this pattern that differ: {len(others)})" if others else ""
+        message = (
+            f"{_both(document, one, other)} have {counts[other.name]} and {counts[one.name]} partitions{more}; "
+            "allowed: equally many, for example by changes.add_partitions"
+        )
+        yield path, message
 
 
 @LEADER_TOPIC_RULES.reads("together", "apart", *_NEW)
@@ -191,6 +193,7 @@ def _not_apart(document: Document, assignment: Assignment) -> Iterator[PathFindi
             if all(map(any, sides)) and sides[0] != sides[1]:
                 message = f"{_both(document, one, other)} are kept apart by {place_of(document, path)}"
                 yield other.path, f"{message}; allowed: one of the two rules"
+                return
 
 
 @LEADER_TOPIC_RULES.reads("together", *_BROKERS, "leader_racks", *_NEW)
