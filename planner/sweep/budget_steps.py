@@ -6,32 +6,34 @@ takes the largest partitions that still fit, from the next broker on, so that th
 that waits keeps its replicas and its leader; a plan made from the state after the step moves it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, zip_longest
 
 import numpy as np
 
 from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE, Balance, Tolerance
+from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
 from planner.model.formats import exactly, stated
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Budget
 from planner.model.together import without_waiting
+from planner.scoring.broker_loads import counts_by_group
 from planner.scoring.growth_scenarios import without
 from planner.scoring.score import adding
 from planner.scoring.window_excess import beyond
 from planner.scoring.windows import held_today, windows
 from planner.strategies import optimum
 
-# The ladder's levels: how far from its fair share each broker may be, in percent, if only the costly windows are
-# loosened, and if all are. With the parts below they are about what a small cluster's sweep solves.
-LEVELS_OF_COST = (5, 12, 20, 30, 50, 75)
-LEVELS = (2, 8, 16, 25, 40, 50, 60, 75, 90)
-# The part of its way, in percent, that each broker goes from what it holds today to its windows; and how many parts are
-# tried, the largest that the budget may pay for. An empty broker needs the small parts: every level asks for at least a
-# tenth of its share.
-PARTS = (1, 1.3, 1.6, 2, 2.5, 3.2, 4, 5, 6.3, 8, 10, 12.5, 16, 20, 25, 32, 40, 50, 63, 80)
-PARTS_TRIED = 6
+# The part of its way, in percent, that each broker goes from what it holds today to its windows; and how far from its
+# fair share each broker may be, in percent, which leaves an empty broker the same part of its way to go.
+PARTS = tuple(round(98 * 0.94**at, 1) for at in range(75))
+LEVELS = tuple(round(100 - part, 1) for part in PARTS)
+# Of each kind of balance, every fourth is tried from the tightest one on that the budget may pay for: six of them, the
+# last of which costs about 0.3 times as much.
+_APART, TRIED = 4, 6
 TERMS = ("bytes_moved", "replicas_moved", "leaders_changed")
 _COUNTS = ("replicas", "leaders")
 _TOPICS = ("topic_replicas", "topic_leaders")
@@ -50,47 +52,70 @@ def amounts(term: str, taken: int, allowed: int) -> tuple[str, str]:
     return (exactly(taken), stated(allowed)) if term == "bytes_moved" else (str(taken), str(allowed))
 
 
-def ladder(balance: Balance, budget: Budget, affordable: float = 1) -> tuple[Balance, ...]:
-    """Balances from the one asked for to none at all, each looser than the one before.
+def ladder(problem: Problem) -> tuple[Balance, ...]:
+    """Balances to try in this order: the one asked for, none at all, then looser ones that the budget may pay for, of
+    each kind in turn the tightest first.
 
-    The windows of single topics go first, because they cost most for the evenness they give. Then the windows that cost
-    what the budget limits are loosened. Then each broker goes part of its way to all windows, at most the `affordable`
-    part. Then all windows are loosened. Last, if the budget limits leaders, all are loosened again without the windows
-    of leaders. Leaders that the budget doesn't limit stay as even as asked, because they copy nothing.
+    The first kind loosens only the windows of single topics, which cost most for the evenness they give; the others go
+    without them. The second kind loosens only the windows that cost what the budget limits. In the third, each broker
+    goes part of its way to all windows. The fourth loosens all windows; so does the last, without the windows of
+    leaders, if the budget limits leaders. Leaders that the budget doesn't limit stay as even as asked, because they
+    copy nothing.
     """
-    no_topics = _without(balance, _TOPICS)
+    budget, no_topics = problem.budget, _without(problem.balance, _TOPICS)
     costly = tuple(dict.fromkeys(knob for term in TERMS if getattr(budget, term) is not None for knob in _COSTLY[term]))
     everything = ("replicas", *(() if budget.leaders_changed is None else ("leaders",)), *BYTE_WINDOWS)
-    looser = _ever_looser(no_topics, costly, LEVELS_OF_COST)
-    parts = [part for part in PARTS if part <= 100 * affordable][-PARTS_TRIED:]
-    goals = {knob: getattr(balance, knob) for knob in everything if getattr(balance, knob) != NO_TOLERANCE}
-    ways = [{knob: Tolerance("part", part, goal) for knob, goal in goals.items()} for part in reversed(parts)]
-    looser += [replace(no_topics, **way) for way in ways]
-    looser += _ever_looser(no_topics, everything, LEVELS)
+    goals = {knob: goal for knob in everything if (goal := getattr(no_topics, knob)) != NO_TOLERANCE}
+    ways = [{knob: Tolerance("part", part, goal) for knob, goal in goals.items()} for part in PARTS]
+    kinds = [
+        _ever_looser(problem.balance, _TOPICS),
+        _ever_looser(no_topics, costly),
+        [replace(no_topics, **way) for way in ways],
+        _ever_looser(no_topics, everything),
+    ]
     if budget.leaders_changed is not None:
-        looser += _ever_looser(_without(no_topics, ("leaders",)), everything, LEVELS)
-    return tuple(dict.fromkeys([balance, no_topics, *looser, _without(no_topics, (*_COUNTS, *BYTE_WINDOWS))]))
+        kinds.append(_ever_looser(_without(no_topics, ("leaders",)), everything))
+    tried, payable = list[Sequence[Balance]](), _payable(problem)
+    for kind in kinds:
+        # The windows only widen, so what they cost only falls.
+        tried.append(kind[bisect_left(kind, True, key=payable) :: _APART][:TRIED])
+    loosest = _without(no_topics, (*_COUNTS, *BYTE_WINDOWS))
+    in_turn = filter(None, chain.from_iterable(zip_longest(*tried)))
+    return tuple(dict.fromkeys([problem.balance, loosest, *in_turn, *(kind[-1] for kind in kinds[1:])]))
 
 
-def affordable(problem: Problem) -> float:
-    """An upper bound on the part of the brokers' way to the balance asked for that the budget may pay for: each limit
-    divided by the least amount that must move. 1 if nothing is known.
+def _payable(problem: Problem) -> Callable[[Balance], bool]:
+    """Tells whether the budget may pay for the windows of a balance: what brokers lack must be added, and what they
+    hold beyond their windows must leave. New partitions and deleted replicas do so without being copied.
     """
-    held, wanted, most = held_today(problem), windows(problem, problem.balance), list[float]()
-    for term, name in zip(TERMS, ("disk", "replicas", "leaders"), strict=True):
-        limit, bounds = getattr(problem.budget, term), getattr(wanted, name)
-        if limit is not None and bounds is not None:
-            most += [limit / forced for forced in [int(beyond(bounds, held[name]).sum(axis=1).max())] if forced]
-    return min(most, default=1.0)
+    topics, count, sizes = problem.topic_of, len(problem.topic_names), problem.size_bytes
+    more = problem.replication_factors.astype(np.int64) - (problem.replicas >= 0).sum(axis=1)
+    new, deleted = np.where(problem.is_new, more, 0), -more.clip(max=0)
+    free = {
+        "disk": np.array([new @ sizes, deleted @ sizes]),
+        "replicas": np.array([new.sum(), deleted.sum()]),
+        "leaders": np.array([problem.is_new.sum(), 0]),
+    }
+    held, held_of_topics = held_today(problem), counts_by_group(problem, today(problem), topics, count)
+    free_of_topics = np.bincount(topics, weights=new + deleted, minlength=count)
+    # The replicas from the smallest to the largest of each topic, and how many smaller ones of the topic there are.
+    order = np.lexsort((sizes, topics))
+    by_size = order.repeat(problem.replication_factors[order])
+    smaller = np.arange(len(by_size)) - np.searchsorted(topics[by_size], topics[by_size])
 
+    def payable(balance: Balance) -> bool:
+        wanted = windows(problem, balance)
+        least = [0, 0, 0]
+        for at, name in enumerate(free):
+            if (bounds := getattr(wanted, name)) is not None:
+                least[at] = int((beyond(bounds, held[name]).sum(axis=1) - free[name]).max())
+        moved = beyond(wanted.topic_replicas, held_of_topics).sum(axis=-1).max(axis=0) - free_of_topics
+        of_topics = smaller < moved[topics[by_size]]
+        least[:2] = max(least[0], int(sizes[by_size][of_topics].sum())), max(least[1], int(of_topics.sum()))
+        limits = [getattr(problem.budget, term) for term in TERMS]
+        return all(limit is None or each <= limit for each, limit in zip(least, limits, strict=True))
 
-def spread_out(balances: Sequence[Balance]) -> tuple[Balance, ...]:
-    """A ladder reordered so that its first steps, however many, lie far apart: the ends, the middle, the quarters."""
-    last = max(len(balances) - 1, 1)
-    bits = last.bit_length()
-    halves = (round(int(f"{at:0{bits}b}"[::-1], 2) * last / (1 << bits)) for at in range(1 << bits))
-    order = dict.fromkeys([0, len(balances) - 1, *halves, *range(len(balances))])
-    return tuple(balances[at] for at in order if at < len(balances))
+    return payable
 
 
 def within(budget: Budget, spent: Mapping[str, int]) -> bool:
@@ -99,9 +124,9 @@ def within(budget: Budget, spent: Mapping[str, int]) -> bool:
     return all(limit is None or value <= limit for limit, value in limits)
 
 
-def _ever_looser(balance: Balance, knobs: Sequence[str], levels: Sequence[int]) -> list[Balance]:
+def _ever_looser(balance: Balance, knobs: Sequence[str]) -> list[Balance]:
     """A balance with these windows at each level, then one without these windows."""
-    looser = [replace(balance, **{knob: _looser(getattr(balance, knob), level) for knob in knobs}) for level in levels]
+    looser = [replace(balance, **{knob: _looser(getattr(balance, knob), level) for knob in knobs}) for level in LEVELS]
     return [*looser, _without(balance, knobs)]
 
 
@@ -109,7 +134,7 @@ def _without(balance: Balance, knobs: Sequence[str]) -> Balance:
     return replace(balance, **dict.fromkeys(knobs, NO_TOLERANCE))
 
 
-def _looser(tolerance: Tolerance, level: int) -> Tolerance:
+def _looser(tolerance: Tolerance, level: float) -> Tolerance:
     """The tolerance, or `level` percent if that is looser; no tolerance stays no tolerance."""
     if tolerance.kind == "none" or (tolerance.kind == "percent" and tolerance.value >= level):
         return tolerance

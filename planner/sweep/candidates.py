@@ -309,8 +309,7 @@ def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
     """The balance asked for, then every combination of the knobs, first those that differ from it in the fewest."""
     wanted = problem.balance
     if budget_steps.asked(problem.budget):
-        steps = budget_steps.ladder(wanted, problem.budget, budget_steps.affordable(problem))
-        return budget_steps.spread_out(steps)
+        return budget_steps.ladder(problem)
     if problem.rebalance != "all":
         return [wanted]
     axes = [(getattr(wanted, knob), *_filled(problem, grid).get(knob, ())) for knob in WINDOWS]

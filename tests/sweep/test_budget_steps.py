@@ -30,7 +30,7 @@ from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
 from planner.sweep import budget_steps, candidates, choice
-from planner.sweep.budget_steps import LEVELS, LEVELS_OF_COST, TERMS, affordable, first_step, ladder, within
+from planner.sweep.budget_steps import LEVELS, TERMS, TRIED, first_step, ladder, within
 from planner.sweep.candidates import STRATEGIES, Candidate
 from planner.sweep.evaluate import run
 
@@ -54,57 +54,68 @@ def test_within_is_up_to_and_with_the_limit() -> None:
     assert not within(Budget(bytes_moved=100, replicas_moved=2), SPENT)
 
 
-def test_ladder_begins_with_what_is_asked_for_and_ends_with_nothing() -> None:
-    """The ladder begins with the balance of the YAML and ends without windows."""
-    steps = ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))
-    open_ended = Balance(*[NO_TOLERANCE] * 7)
-    assert (Balance(disk=Tolerance("percent", 10)), open_ended) == (steps[0], steps[-1])
+def rungs(budget: Budget, balance: Balance | None = None) -> tuple[Balance, ...]:
+    """The ladder of a cluster with an empty broker that needs 42 bytes."""
+    return ladder(build(replace(crowding(budget), balance=balance or Balance(disk=Tolerance("percent", 10)))))
+
+
+def test_ladder_begins_with_what_is_asked_for_and_with_nothing() -> None:
+    """First come the balance of the YAML and the one without windows, which fits if anything does."""
+    steps = rungs(Budget(bytes_moved=8))
+    assert (Balance(disk=Tolerance("percent", 10)), Balance(*[NO_TOLERANCE] * 7)) == steps[:2]
     assert len(steps) == len(set(steps))
 
 
 def test_ladder_never_tightens_and_asks_for_nothing_new() -> None:
     """The ladder only makes percentages larger, and adds no target that isn't asked for."""
-    steps = ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))
-    levels = {10, *LEVELS, *LEVELS_OF_COST}
-    loosened = {str(step.disk) for step in steps if step.disk.kind != "part"}
-    assert {"none", *(f"{level}%" for level in levels if level >= 10)} == loosened
+    steps = rungs(Budget(bytes_moved=8))
+    loosened = {step.disk for step in steps if step.disk.kind != "part"}
+    assert loosened <= {NO_TOLERANCE, *(Tolerance("percent", level) for level in (10, *LEVELS) if level >= 10)}
     assert {Tolerance("percent", 10)} == {step.disk.goal for step in steps if step.disk.kind == "part"}
     assert {NO_TOLERANCE} == {step.network_in for step in steps}
 
 
-def test_ladder_lets_go_of_topics_first() -> None:
-    """All steps but the first have no windows of topics, because those cost most for what they even out."""
-    asked_for, *steps = ladder(Balance(), Budget(bytes_moved=1))
-    assert Balance() == asked_for
+def test_ladder_has_nothing_that_the_budget_cannot_pay_for() -> None:
+    """With 8 of the 42 bytes that the empty broker lacks, it goes at most 18.4 % of its way, the next part below 8/42."""
+    asked_for, _, *steps = rungs(Budget(bytes_moved=8))
     assert {NO_TOLERANCE} == {step.topic_replicas for step in steps}
+    assert Tolerance("percent", 10) == asked_for.disk
+    assert 18.4 == max(step.disk.value for step in steps if step.disk.kind == "part")
+    assert 83.7 == min(step.disk.value for step in steps if step.disk.kind == "percent")
+
+
+def test_ladder_loosens_only_topics_where_the_brokers_windows_are_paid_for() -> None:
+    """Within what all brokers' windows cost, the first balances keep these and go part of the way of the topics."""
+    *_, loosest = steps = rungs(Budget(bytes_moved=60), Balance(topic_replicas=Tolerance("spread", 1)))[2:]
+    assert steps
+    assert NO_TOLERANCE == loosest.replicas
+    assert {(Balance().replicas, "percent")} == {(step.replicas, step.topic_replicas.kind) for step in steps[:1]}
 
 
 @pytest.mark.parametrize(
     ("budget", "kept"),
     [
-        (Budget(bytes_moved=1), {"replicas", "leaders"}),
+        (Budget(bytes_moved=8), {"replicas", "leaders"}),
         (Budget(replicas_moved=1), {"leaders"}),
         (Budget(leaders_changed=1), {"replicas", "disk"}),
-        (Budget(bytes_moved=1, leaders_changed=1), {"replicas"}),
+        (Budget(bytes_moved=8, leaders_changed=1), {"replicas"}),
     ],
 )
 def test_ladder_loosens_first_what_costs(budget, kept) -> None:
     """The ladder first loosens what the budget's terms pay for; other targets stay as asked for."""
     wanted = Balance(disk=Tolerance("percent", 10))
-    first = ladder(wanted, budget)[2 : 2 + len(LEVELS_OF_COST)]
-    loosened = [step for step in first if step != replace(wanted, topic_replicas=NO_TOLERANCE)]
-    assert loosened
+    first = rungs(budget)[2]
     for knob in ("replicas", "leaders", "disk"):
-        assert (knob in kept) == all(getattr(wanted, knob) == getattr(step, knob) for step in loosened), knob
+        assert (knob in kept) == (getattr(wanted, knob) == getattr(first, knob)), knob
 
 
 def test_ladder_is_no_longer_than_a_small_clusters_sweep() -> None:
-    """A small cluster solves every step of its ladder, which has at most 26 balances."""
+    """A small cluster solves every balance of its ladder, which has at most 30: five kinds of which six are tried."""
     problem = build(crowding(Budget(bytes_moved=8)))
-    steps = ladder(problem.balance, problem.budget, affordable(problem))
+    steps = ladder(problem)
     tried = candidates.candidates(problem, Sweep())
     assert set(steps) == {run.balance for run in tried.runs if run.strategy == "optimum"}
-    assert len(steps) <= 26
+    assert len(steps) <= 5 * TRIED
 
 
 def crowding(budget: Budget) -> Spec:
@@ -125,13 +136,6 @@ def test_a_part_of_the_way_lets_each_broker_stay_outside_by_the_rest() -> None:
     assert Tolerance.parse("25% of the way to 10%") == Tolerance("part", 25, problem.balance.disk)
 
 
-@pytest.mark.parametrize("budget", [Budget(bytes_moved=8), Budget(bytes_moved=21)])
-def test_what_is_affordable_is_at_least_what_an_empty_broker_lacks(budget: Budget) -> None:
-    """The empty broker lacks 42 bytes; without windows nothing is lacking, so all of the way is affordable."""
-    assert pytest.approx((budget.bytes_moved or 0) / 42) == affordable(build(crowding(budget)))
-    assert 1 == affordable(build(replace(crowding(budget), balance=balance_of("none", "none", "none"))))
-
-
 @pytest.mark.parametrize(("most", "copied"), [(8, 6), pytest.param(16, 15, marks=pytest.mark.slow), (30, 30)])
 def test_a_small_budget_is_used_where_a_broker_is_empty(most: int, copied: int) -> None:
     """The ladder's parts of the way use small budgets: windows around the shares alone would use 0, 12 and 26 bytes."""
@@ -139,9 +143,9 @@ def test_a_small_budget_is_used_where_a_broker_is_empty(most: int, copied: int) 
 
 
 def test_leaders_that_the_budget_does_not_limit_stay_even() -> None:
-    """Leaders copy nothing, so they stay even in every step but the last, which has no windows."""
-    *steps, last = ladder(Balance(disk=Tolerance("percent", 10)), Budget(bytes_moved=1))
-    assert ({Balance().leaders}, NO_TOLERANCE) == ({step.leaders for step in steps}, last.leaders)
+    """Leaders copy nothing, so they stay even in every balance but the one without windows."""
+    asked_for, loosest, *steps = rungs(Budget(bytes_moved=8))
+    assert ({Balance().leaders}, NO_TOLERANCE) == ({step.leaders for step in (asked_for, *steps)}, loosest.leaders)
 
 
 def spec(budget: Budget, changes: Changes = DRAIN, rows: Any = None, **rest: Any) -> Spec:

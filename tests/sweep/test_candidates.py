@@ -159,7 +159,7 @@ BUDGET = Budget(bytes_moved=10)
     ("asked", "among", "expected"), [(2, 1, 1), (3, 1, 2), (4, 1, 3), (9, 1, 3), (20, 4, 3), (20, 1, 4), (50, 1, 10)]
 )
 def test_a_budgets_ladder_is_tried_however_few_the_candidates(asked: int, among: int, expected: int) -> None:
-    """With a budget, at least the ladder's ends and middle are tried besides doing nothing; without one, a fifth."""
+    """With a budget, at least the ladder's first three balances are tried besides doing nothing; without one, a fifth."""
     sweep, plain = Sweep(asked), problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1, "none", "10%"))
     found = optima(replace(plain, budget=BUDGET), sweep, among)
     assert expected == len(found) == len(set(found))
@@ -168,9 +168,9 @@ def test_a_budgets_ladder_is_tried_however_few_the_candidates(asked: int, among:
 
 
 def test_a_budgets_ladder_on_a_very_large_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the smallest default number of candidates, also for four alternatives, the ladder's ends are tried."""
+    """With the smallest default number of candidates, also for four alternatives, three balances are tried."""
     # Only its number of replicas is large, so it has no windows.
-    monkeypatch.setattr(budget_steps, "affordable", lambda _: 1.0)
+    monkeypatch.setattr(budget_steps, "_payable", lambda _: lambda _: True)
     large = replace(problem_of(no_racks(0, 1), ROWS, budget=BUDGET), replication_factors=np.full(1_500_000, 2))
     assert [3, 3] == [len(set(optima(large, Sweep(), among))) for among in (1, 4)]
     assert 5 == len(candidates(large, Sweep(), 4))
