@@ -104,7 +104,9 @@ def _commands(plan: Plan, folder: str | None) -> Lines:
         told = f"The throttle of {formats.stated(throttle)}/s per broker is set before each batch, and removed at the"
         lines.append((f"{told} end, even if the run fails.",))
     if plan.unfinished:
-        lines.append(("Then capture the state again and plan the next step: ", Name("planner whatif"), "."))
+        lines.append(
+            (f"Then {sentences.before_next_step(plan)}, and plan the next step: ", Name("planner whatif"), ".")
+        )
     back = " restores every partition's old replica list and leader"
     back += ", and moves replicas back to their log dirs" if plan.log_dirs and plan.log_dirs.moves else ""
     back += f"; it copies {verdict.copied_back(plan)}"

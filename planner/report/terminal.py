@@ -248,5 +248,5 @@ def _next(plan: Plan, folder: str | None, files: int) -> ViewSection:
     else:
         facts.append(("Next", "nothing to apply"))
     if plan.unfinished:
-        facts.append(("After that", "capture the state again, then planner whatif for the next step"))
+        facts.append(("After that", f"{sentences.before_next_step(plan)}, then planner whatif for the next step"))
     return ViewSection("", (Facts(tuple(facts)),))

@@ -11,8 +11,9 @@ from fnmatch import fnmatchcase
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
-from planner.inputs.spec.build_spec import brokers_today, variants
+from planner.inputs.spec.build_spec import brokers_today, joining_brokers, variants
 from planner.inputs.yaml_source import Document, Path, PathFinding, key_text
+from planner.model.cluster import Broker
 from planner.model.errors import Finding, did_you_mean
 
 DocumentRule = Callable[[Document], Iterator[PathFinding]]
@@ -80,7 +81,8 @@ def _findings(document: Document, assignment: Assignment | None, bad_keys: set[s
         return found
     # An unknown broker, or one that isn't listed, makes every count of target brokers wrong.
     bad_keys = bad_keys | {finding.key for finding in found}
-    if sound(BROKERS) and (unlisted := list(_unlisted_brokers(document, assignment))):
+    joining = joining_brokers(document) if sound(ADDED, "changes.replace_brokers") else ()
+    if sound(BROKERS) and (unlisted := list(_unlisted_brokers(document, assignment, joining))):
         found += unlisted
         bad_keys = bad_keys | {BROKERS}
     for reads, rule in rules.of_topics:
@@ -88,9 +90,12 @@ def _findings(document: Document, assignment: Assignment | None, bad_keys: set[s
     return found
 
 
-def _unlisted_brokers(document: Document, assignment: Assignment) -> Iterator[Finding]:
-    """One finding for each unlisted broker with replicas, at its first partition, because it may have thousands."""
-    known = {broker.id for broker in brokers_today(document)}
+def _unlisted_brokers(document: Document, assignment: Assignment, joining: Iterable[Broker]) -> Iterator[Finding]:
+    """One finding for each unlisted broker with replicas, at its first partition, because it may have thousands.
+
+    Brokers of `joining` have joined since the YAML was written, for example with a first step.
+    """
+    known, joined = {broker.id for broker in brokers_today(document)}, {broker.id for broker in joining}
     holders: dict[int, list[AssignmentEntry]] = {}
     for entry in assignment.entries:
         for broker in entry.partition.replicas:
@@ -99,7 +104,8 @@ def _unlisted_brokers(document: Document, assignment: Assignment) -> Iterator[Fi
     for broker, entries in holders.items():
         others = len(entries) - 1
         more = f" (as {others} more {'partition does' if others == 1 else 'partitions do'})" if others else ""
-        message = f"has a replica on broker {broker}, which isn't in cluster.brokers{more}; allowed: {listed(known)}"
+        allowed = f"move {broker} there from changes, because it has joined" if broker in joined else listed(known)
+        message = f"has a replica on broker {broker}, which isn't in cluster.brokers{more}; allowed: {allowed}"
         yield Finding(entries[0].place, entries[0].key, message)
 
 

@@ -43,6 +43,12 @@ CASES: list[Case] = [
         )
     ),
     (
+        "replica_on_a_broker_that_joined",
+        line(9, "        - {replicas: [1, 2, 9]}") + "changes: {add_brokers: [{id: 9, rack: a}]}\n",
+        "9:11 cluster.topics[0].partitions[0]",
+        "has a replica on broker 9, which isn't in cluster.brokers; allowed: move 9 there from changes, because it has",
+    ),
+    (
         "replica_unknown",
         line(9, "        - {replicas: [1, 2, 9]}"),
         "9:11 cluster.topics[0].partitions[0]",
