@@ -76,7 +76,7 @@ def test_ladder_never_tightens_and_asks_for_nothing_new() -> None:
 
 
 def test_ladder_has_nothing_that_the_budget_cannot_pay_for() -> None:
-    """With 8 of the 42 bytes that the empty broker lacks, it goes at most 18.4 % of its way, the next part below 8/42."""
+    """With 8 of the 42 bytes that the empty broker lacks, it goes at most 18.4 %, the next part below 8/42."""
     asked_for, _, *steps = rungs(Budget(bytes_moved=8))
     assert {NO_TOLERANCE} == {step.topic_replicas for step in steps}
     assert Tolerance("percent", 10) == asked_for.disk

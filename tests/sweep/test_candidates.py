@@ -159,7 +159,7 @@ BUDGET = Budget(bytes_moved=10)
     ("asked", "among", "expected"), [(2, 1, 1), (3, 1, 2), (4, 1, 3), (9, 1, 3), (20, 4, 3), (20, 1, 4), (50, 1, 10)]
 )
 def test_a_budgets_ladder_is_tried_however_few_the_candidates(asked: int, among: int, expected: int) -> None:
-    """With a budget, at least the ladder's first three balances are tried besides doing nothing; without one, a fifth."""
+    """With a budget, at least its first three balances are tried besides doing nothing; without one, a fifth."""
     sweep, plain = Sweep(asked), problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1, "none", "10%"))
     found = optima(replace(plain, budget=BUDGET), sweep, among)
     assert expected == len(found) == len(set(found))

@@ -81,7 +81,7 @@ def _findings(document: Document, assignment: Assignment | None, bad_keys: set[s
         return found
     # An unknown broker, or one that isn't listed, makes every count of target brokers wrong.
     bad_keys = bad_keys | {finding.key for finding in found}
-    joining = joining_brokers(document) if sound(ADDED, "changes.replace_brokers") else ()
+    joining = joining_brokers(document) if sound(BROKERS, ADDED, "changes.replace_brokers") else ()
     if sound(BROKERS) and (unlisted := list(_unlisted_brokers(document, assignment, joining))):
         found += unlisted
         bad_keys = bad_keys | {BROKERS}

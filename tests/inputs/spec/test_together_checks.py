@@ -26,8 +26,8 @@ def spec_text(rules: str) -> str:
 CASES = [
     (
         'together: [[views, "*"]]\n',
-        "s.yaml:9:20 together[0][1] 'clicks' and 'views' of together[0][0] (9:13) have 1 and 2 partitions (other topics "
-        "of this pattern that differ: 1); allowed: equally many, for example by changes.add_partitions",
+        "s.yaml:9:20 together[0][1] 'clicks' and 'views' of together[0][0] (9:13) have 1 and 2 partitions (other "
+        "topics of this pattern that differ: 1); allowed: equally many, for example by changes.add_partitions",
     ),
     (
         "together: [[orders, views]]\n",
