@@ -73,5 +73,7 @@ def test_a_broker_that_is_cordoned_later_gets_no_replica(site: Site) -> None:
 
     assert 0 == site.play("apply", "-e", '{"kafka_reassign_reactions": {"cordoned": "ignore"}}').code
     site.set_cluster(cordons={"1": "*", "4": "*", "9": "*"})
+    stuck = site.play("rollback", *soon, "-e", '{"kafka_reassign_guard_command": ["false"]}')
+    assert "ends with exit code 1. Run the playbook again to go on. The run ended after" in stuck.text, stuck.output
     back = site.play("rollback", *soon)
     assert (0, ORIGIN) == (back.code, site.replicas()), back.output
