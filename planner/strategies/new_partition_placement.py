@@ -12,6 +12,7 @@ from typing import Self
 
 import numpy as np
 
+from planner.model.errors import InfeasibleError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, may_be_elected
 from planner.scoring import broker_loads
 from planner.scoring.fair_shares import disk_weights, network_weights, rack_rule
@@ -101,7 +102,8 @@ class Filling:
 def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArray:
     """The assignment (P, W) with the new partitions placed and led most evenly; all others keep their replicas.
 
-    It is returned unchanged if that would take bytes or counts further outside the windows of the problem's balance.
+    It is returned unchanged if that would take bytes or counts further outside the windows of the problem's balance, or
+    if no leaders of such a placement keep their caps.
     """
     rows = np.flatnonzero(problem.is_new)
     if len(rows) * int(problem.targets.sum()) > LEVEL_CELLS:
@@ -111,12 +113,17 @@ def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArra
     at, brokers = np.nonzero(on)
     placed[rows] = -1
     placed[rows[at], np.arange(len(at)) - np.searchsorted(at, at)] = np.flatnonzero(problem.targets)[brokers]
-    ordered = leaders.order(problem, placed, wanted, scenarios(problem))
+    placed = leaders.leadable(problem, placed, wanted)
+    try:
+        ordered = leaders.order(problem, placed, wanted, scenarios(problem))
+    except InfeasibleError:
+        return assignment
     led = filled(Filling.of_leaders(problem, ordered, wanted, rows))
     first = np.flatnonzero(problem.targets)[led.argmax(axis=1)]
     ordered[rows] = _led_by(ordered[rows], first)
     before, after = (_outside(problem, each, wanted) for each in (assignment, ordered))
-    return ordered if after <= before else assignment
+    moved = (np.sort(ordered) != np.sort(assignment))[~problem.is_new].any()
+    return assignment if moved or after > before else ordered
 
 
 def filled(filling: Filling) -> BoolArray:

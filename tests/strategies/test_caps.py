@@ -261,3 +261,13 @@ def test_disk_limits_come_before_windows() -> None:
     assert held[1] <= 1000
     assert 0 == held[2]
     assert solution.least_bytes <= moved(problem, as_plan(solution.assignment))[0]
+
+
+def test_new_partitions_go_where_they_may_be_led() -> None:
+    """Broker 3 has room for both replicas of new partitions, but leads nothing: it may be led by brokers 1 and 2."""
+    changes = Changes(new_partitions=(NewPartitions("new", 0, 2, 1),), rebalance="none")
+    rows = {"a": [(1,), (2,), (1,), (2,)]}
+    problem = with_caps(problem_of(no_racks(1, 2, 3), rows, changes=changes), {}, {3: 0})
+    assignment = solve(problem, problem.balance).assignment
+    assert () == independent_check.check(problem, assignment)
+    assert 2 not in assignment[:, 0].tolist()
