@@ -85,9 +85,10 @@ def _listed(text: str, heading: int, file: str) -> tuple[tuple[AssignmentEntry, 
     """The partitions of the first JSON after the position `heading` (below 0: no heading), and where that JSON ends."""
     start = max(text.find("{", max(heading, 0)), 0)
     value, end = read_object(text, start, file)
-    listed = value.get("partitions")
-    if value.get("version", 1) != 1 or not isinstance(listed, list) or not listed:
-        message = 'not a reassignment; allowed: {"version":1,"partitions":[…]} with at least one partition'
+    version, listed = value.get("version", 1), value.get("partitions")
+    if version != 1 or not isinstance(listed, list) or not listed:
+        what = f"not a reassignment: version is {shown(version)}, partitions {shown(listed)}"
+        message = what + '; allowed: {"version":1,"partitions":[…]} with at least one partition'
         raise ImportStateError([Finding(place_of(text, start, file), "", message)])
     placed = zip(listed, item_places(text, "partitions", start, file), strict=False)
     entries = sound(_reassigned(item, f"partitions[{at}]", place) for at, (item, place) in enumerate(placed))

@@ -127,7 +127,7 @@ STATE_CASES = [
         '{"version":2,"partitions":[{"topic":"orders","partition":0,"replicas":[1]}]}',
         LOG_DIRS,
         "describe.txt:1:1 cluster.state.assignment",
-        "not a reassignment",
+        "not a reassignment: version is 2",
     ),
     (
         "json_key_twice",
