@@ -298,3 +298,12 @@ def test_a_trial_leaves_an_earlier_runs_record_as_it_is(tmp_path: Path) -> None:
     trial = site.play("apply", "--check")
     assert (0, content) == (trial.code, json.loads(record.read_text())), trial.output
     assert "Somebody else has set" not in trial.text
+
+
+def test_a_folder_for_journals_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """The run stops before it moves anything, and doesn't say that the admin host gives no answer."""
+    site = staged(tmp_path, plan)
+    run = site.play("apply", "-e", "kafka_reassign_journal_dir=/dev/null/x")
+    assert (2, ORIGIN) == (run.code, site.replicas()), run.output
+    assert "Not a directory: '/dev/null/x'" in run.text
+    assert "no answer" not in run.text

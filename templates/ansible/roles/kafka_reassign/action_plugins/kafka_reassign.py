@@ -330,7 +330,7 @@ class ActionModule(ActionBase):
             # If the module raised an exception, the place of its text depends on Ansible's version.
             said = found.get("msg") or getattr(getattr(found.get("exception"), "event", None), "msg", "")
             said = " ".join(filter(None, (said, (found.get("module_stderr") or "")[-500:])))
-            raise AnsibleActionFail(said if found.get("calls") else f"the admin host has no answer: {said}")
+            raise AnsibleActionFail(said if "calls" in found else f"the admin host has no answer: {said}")
         self.entries = []
         self.tool_starts += len(found["calls"])
         for said in found.get("said", []):

@@ -384,7 +384,7 @@ def main():
     cluster, given = Cluster(module), module.params
     try:
         result = answer(cluster)
-    except ToolError as error:
+    except (ToolError, OSError) as error:  # for example, kafka_reassign_journal_dir can't be written
         module.fail_json(msg=str(error), calls=cluster.calls)
     began = {"event": "run", "said": f"A run began: {given['direction']} of plan {given['plan_id'][:12]}."}
     elected = {"event": "elect", **({"elections": result["elections"]} if result.get("elections") else {})}
