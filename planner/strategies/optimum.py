@@ -166,10 +166,11 @@ def assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared
 
 
 def _overfull(problem: Problem, assignment: IntArray) -> bool:
-    """True if an assignment (P, W) fills a disk above its limit, and everything may move."""
+    """True if an assignment (P, W) fills a disk above its limit, everything may move, and all limits have room."""
     limits = problem.disk_limit_bytes[problem.targets]
-    held = loads(problem, assignment)[0]
-    return problem.rebalance == "all" and bool(((held > limits) & (limits >= 0)).any())
+    held, limited = loads(problem, assignment)[0], limits >= 0
+    room = not limited.all() or held.sum() <= limits.sum()
+    return problem.rebalance == "all" and bool(room and (held > limits)[limited].any())
 
 
 def _assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared: Shared) -> Assigned:

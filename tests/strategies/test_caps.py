@@ -28,6 +28,7 @@ from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after, on_all_brokers
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
+from planner.strategies import optimum
 from planner.strategies.lagrangian_bound import least
 from planner.strategies.leaders import leadable
 from planner.strategies.optimum import solve
@@ -271,3 +272,12 @@ def test_new_partitions_go_where_they_may_be_led() -> None:
     assignment = solve(problem, problem.balance).assignment
     assert () == independent_check.check(problem, assignment)
     assert 2 not in assignment[:, 0].tolist()
+
+
+def test_targets_are_kept_where_disks_have_no_room_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other targets help, so none are tried."""
+    problem = problem_of(no_racks(1, 2), {"t": [(1,), (1,), (1,), (2,)]}, sizes=4, balance=balance_of(0, 1, 1))
+    problem = replace(problem, disk_limit_bytes=np.array([12, 3]))
+    monkeypatch.setattr(optimum, "_WIDER", None)
+    held = on_all_brokers(problem, solve(problem, problem.balance).assignment, problem.leaders)[0]
+    assert [2, 2] == held.tolist()
