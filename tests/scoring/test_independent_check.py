@@ -53,6 +53,15 @@ def test_message_of_each_rule(changes: Changes, rows: list[tuple[int, ...]], exp
     assert expected == [str(violation) for violation in check(problem, assignment_of(problem, rows))]
 
 
+def test_the_message_of_topics_that_are_apart() -> None:
+    """It names the topic, the partition and its replicas."""
+    problem = problem_of(RACKS, {"orders": [(1, 3)], "other": [(2, 4), (5, 3)]})
+    problem = replace(problem, apart=np.array([[0, 1]]), apart_by=("broker",))
+    kept = "allowed: no broker with topics that apart parts"
+    found = [str(each) for each in check(problem, today(problem))]
+    assert [f"orders-0: apart: replicas [1, 3]; {kept}", f"other-1: apart: replicas [5, 3]; {kept}"] == found
+
+
 def test_excluded_topics_stay() -> None:
     """A topic that the filter keeps may not even change its order."""
     problem = problem_of(RACKS, TODAY, topics=TopicFilter(exclude=("oth*",)))
