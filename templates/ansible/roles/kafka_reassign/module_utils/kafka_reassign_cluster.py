@@ -185,13 +185,14 @@ class Cluster:
             return {"reasons": reasons}
         misplaced = output.misplaced(self.of_log_dirs())
         stands = checks.standing(target, origin, described, active, misplaced, self.states())
-        needed = checks.dead_targets(target, stands["pending"], output.live_brokers(live))
-        configs = self.asked("configs", "--describe", "--entity-type", "brokers") if stands["pending"] else None
+        pending = stands["pending"]
+        needed = checks.dead_targets(target, pending, output.live_brokers(live))
+        configs = self.asked("configs", "--describe", "--entity-type", "brokers") if pending else None
         if configs:
             cordons = output.broker_throttles(configs, (output.CORDONED,))
             cordons = {broker: values.get(output.CORDONED, "") for broker, values in cordons.items()}
             rows = json.loads(Path(self.given["target"]).read_text())["partitions"]
-            rows = [each for each in rows if f"{each['topic']}-{each['partition']}" in stands["pending"]]
+            rows = [each for each in rows if f"{each['topic']}-{each['partition']}" in pending]
             said = checks.cordoned(rows, described, cordons, self.given["direction"] == "apply")
             reasons.update({"cordoned": said} if said else {})
         found = {"reasons": reasons, "offline": checks.offline(described), "needed": needed, **stands}
