@@ -15,6 +15,7 @@ from planner.plan.document.comparison_types import BoundMethod, BoundSection, Ex
 from planner.plan.document.plan_types import Plan
 from planner.strategies.lagrangian_bound import Certificate
 from planner.strategies.optimum import Proposal
+from planner.sweep.candidates import PART
 from planner.sweep.choice import Row
 
 _WITHIN = {
@@ -51,7 +52,8 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
     forced_only = problem.rebalance != "all"
     in_replicas = least_replicas >= 0 and not moved
     gap = gap_percent(replicas, least_replicas) if in_replicas else gap_percent(moved, least)
-    why = UNPROVEN if (moved or replicas) and certificate is None else proof(certificate, forced_only, spec.apart)
+    unproven = UNPROVEN_PART if winner["strategy"] == PART else UNPROVEN
+    why = unproven if (moved or replicas) and certificate is None else proof(certificate, forced_only, spec.apart)
     windows = (problem.balance.topic_replicas, problem.balance.replicas)
     starts_of_topics, starts = (each.kind == "spread" and each.value > 1 for each in windows)
     if certificate is not None and gap and not forced_only and starts_of_topics:
@@ -89,6 +91,10 @@ def method(certificate: Certificate | None, forced_only: bool) -> BoundMethod:
 
 
 UNPROVEN = "the minimum is unknown: the plan is one of Kafka's own placements, chosen from the front"
+UNPROVEN_PART = (
+    "the minimum is unknown for this step alone: it is a part of the plan for the whole change, and nothing that it "
+    "copies has to be copied again"
+)
 # The search over starts is a heuristic, and the text says so. The bound holds for all starts.
 SEARCHED = (
     ". Where each topic's window begins was searched, without a proof: with other starts fewer bytes may move, down to "
@@ -137,6 +143,11 @@ def _outside(found: ExcessSection) -> str:
 
 def _at_least(found: int, least: int, shown: Callable[[int], str]) -> str:
     return ", the least possible" if least >= found else f", proven to be at least {shown(least)}"
+
+
+def is_part(plan: Plan) -> bool:
+    """True if the plan is the part of the plan for the whole change that a budget pays for; it has no bound itself."""
+    return plan.candidates.winner.strategy == PART
 
 
 def asks_for_balance(plan: Plan) -> bool:

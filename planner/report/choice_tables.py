@@ -247,6 +247,8 @@ def proof(plan: Plan) -> str:
         return ""
     if bound.method == "forced" and not plan.cluster.sizes_known:
         return "only what the changes require is copied"
+    if bound_and_proof.is_part(plan):
+        return "none for this step alone; as a part of the plan for the whole change, it copies nothing twice"
     if bound.method == "none" or (not plan.cluster.sizes_known and bound.least_replicas_moved is None):
         return "none: the minimum is unknown"
     if bound.method == "target":

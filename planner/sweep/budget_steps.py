@@ -31,9 +31,9 @@ from planner.strategies import optimum
 # fair share each broker may be, in percent, which leaves an empty broker the same part of its way to go.
 PARTS = tuple(round(98 * 0.94**at, 1) for at in range(75))
 LEVELS = tuple(round(100 - part, 1) for part in PARTS)
-# Of each kind of balance, every fourth is tried from the tightest one on that the budget may pay for: six of them, the
-# last of which costs about 0.3 times as much.
-_APART, TRIED = 4, 6
+# Of each kind of balance, every fourth is tried from the tightest one on that the budget may pay for: four of them, the
+# last of which costs about half as much.
+_APART, TRIED = 4, 4
 TERMS = ("bytes_moved", "replicas_moved", "leaders_changed")
 _COUNTS = ("replicas", "leaders")
 _TOPICS = ("topic_replicas", "topic_leaders")
@@ -171,12 +171,25 @@ def _costs(problem: Problem) -> LongArray | None:
     """(3, P): the minimum of each of TERMS that each partition takes, however uneven the plan; None without a plan."""
     try:
         roomy = replace(without(problem), disk_limit_bytes=np.full_like(problem.disk_limit_bytes, -1))
-        chosen = optimum.solve(roomy, _OPEN).assignment
+        return _costs_of(problem, optimum.solve(roomy, _OPEN).assignment)
     except InfeasibleError:
         return None
+
+
+def _costs_of(problem: Problem, chosen: IntArray) -> LongArray:
+    """(3, P): the amount of each of TERMS that each partition takes with an assignment (P, W)."""
     copies = adding(problem, chosen).sum(axis=1)
     elected = problem.may_lead_anew & ~problem.is_new & (problem.leaders != chosen[:, 0])
     return np.stack([copies * problem.size_bytes, copies, elected]).astype(np.int64)
+
+
+def part_of(problem: Problem, whole: IntArray) -> IntArray:
+    """The part of an assignment (P, W) that the budget pays for, as (P, W): other partitions stay as they are.
+
+    A partition copies the same whenever it is its turn, so steps like this one copy no more in all than the whole.
+    """
+    done = _affordable(problem, _costs_of(problem, whole), problem.forced)
+    return np.where(done[:, None], whole, today(problem))
 
 
 def _affordable(problem: Problem, costs: LongArray, must: BoolArray) -> BoolArray:

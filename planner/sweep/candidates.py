@@ -58,11 +58,17 @@ def prove(problem: Problem, candidate: Candidate) -> Proposal:
     return _optimum(problem, candidate, certify=True)
 
 
+# The strategy that makes the part of the plan asked for that a budget pays for.
+PART = "part_of_optimum"
+
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
         # Do nothing: the baseline for every plan.
         "unchanged": lambda problem, candidate: Proposal(today(problem)),
         "optimum": lambda problem, candidate: _optimum(problem, candidate, certify=False),
+        PART: lambda problem, it: Proposal(
+            budget_steps.part_of(problem, _optimum(problem, it, certify=False).assignment)
+        ),
         "round_robin": lambda problem, it: Proposal(kafka_classic.assign_round_robin(problem, it.seed, it.start_index)),
         "kafka_classic": lambda problem, it: Proposal(
             kafka_classic.assign(problem, it.seed, it.start_index, it.next_replica_shift)
@@ -99,9 +105,9 @@ _LEAST_SOLVED, _LEAST_SOLVED_BYTES, _TIMES_BYTES = 5_000, 50_000, 10
 _IN_TABLES = 1_000
 # The part of the work of solved plans that a grid of our own may take; tie-break seeds get the rest.
 _OWN_GRID = 0.6
-# Steps of a budget's ladder that are always tried, also if the cluster is large or the candidates are few: without the
-# last step, nothing may fit.
-_LEAST_OF_LADDER = 3
+# The first plans for a budget that are always tried, also if the cluster is large or the candidates are few: all that
+# is asked for, the part of it that is paid for, and two of the ladder. Without the loosest balance, nothing may fit.
+_LEAST_OF_LADDER = 4
 # A budget's ladder may take this many times the work that other solved plans may take.
 _OF_LADDER = 1.3
 # Tolerances tried beside those asked for, if the YAML gives no grid.
@@ -263,6 +269,8 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[Cand
     scenarios = (ALL_SCENARIOS, NO_SCENARIOS) if problem.scenario_names else (NO_SCENARIOS,)
     grid = _grid(problem, sweep.grid)
     asked, *others = dict.fromkeys(CandidateRun("optimum", 1, each, of) for each in grid for of in scenarios)
+    if budget_steps.asked(problem.budget):
+        others = [replace(asked, strategy=PART), *others]
     worth = _SOLVED_PLACEMENTS // among
     if sweep.solved is not None:
         worth = most * max(_price(problem, each.balance) for each in (asked, *others))
@@ -287,7 +295,7 @@ def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
 
 def work(problem: Problem, run: CandidateRun, *, from_tables: bool) -> float:
     """The placements (replicas) that one candidate counts as: a solved plan by its price, any other by its replicas."""
-    if run.strategy == "optimum":
+    if run.strategy in ("optimum", PART):
         return _price(problem, run.balance)
     return int(problem.replication_factors.sum()) / (_IN_TABLES if from_tables else 1)
 

@@ -20,7 +20,7 @@ from planner.model.spec import Changes, Choice, Spec
 from planner.scoring.broker_loads import MEASURES
 from planner.strategies.optimum import UNKNOWN
 from planner.sweep import apart_sides, budget_steps
-from planner.sweep.candidates import Candidates, candidates
+from planner.sweep.candidates import ASKED, PART, Candidates, candidates
 from planner.sweep.sweep_result import SURVIVE_COLUMNS, SweepResult, front, fronts, moved_column, ranking, ranking_of
 
 Row = Mapping[str, Any]
@@ -190,10 +190,12 @@ def _best(tried: Swept, rule: Choice) -> BestCandidate:
 
 
 def _pool(tried: Swept) -> list[Row]:
-    """Valid rows to choose from: those with a proof, doing nothing, and the Pareto fronts."""
+    """Valid rows to choose from: those with a proof, doing nothing, a budget's part, and the Pareto fronts."""
     result, problem = tried.result, tried.problem
     scores = result.scores
-    proven = pc.or_(pc.not_equal(scores["least_bytes"], UNKNOWN), pc.equal(scores["strategy"], "unchanged"))
+    proven = pc.or_(
+        pc.not_equal(scores["least_bytes"], UNKNOWN), pc.is_in(scores["strategy"], pa.array(["unchanged", PART]))
+    )
     valid = scores.filter(pc.and_(proven, pc.equal(scores["violations"], 0))).to_pylist()
     order, moved = ranking_of(problem), moved_column(problem)
     tables = [result.front, *(front(scores, order, moved, even) for even in [*fronts(problem)][1:])]
@@ -219,7 +221,10 @@ def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
     first = [row[name] for name in SURVIVE_COLUMNS[tried.problem.survive]]
     match rule.rule:
         case "within_budget":
-            return (*first, row["excess"], row["scenario_excess"], row["imbalance_ppm"], row["bytes_moved"], *order)
+            # What was asked for, if the budget pays for it; else a part of it, which later steps needn't copy again.
+            other = 0 if row["candidate"] == ASKED else 1 if _is_part(tried, row) else 2
+            even = row["excess"], row["scenario_excess"], row["imbalance_ppm"]
+            return (*first, other, *even, row["bytes_moved"], *order)
         case "most_even_within_bytes":
             return (*first, row["imbalance_ppm"], row["bytes_moved"], *order)
         case "lowest_worst_hour_within_bytes":
@@ -231,6 +236,12 @@ def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
             return (*first, row["bytes_moved"], row["replicas_moved"], *order)
         case _:
             return tuple(order)
+
+
+def _is_part(tried: Swept, row: Row) -> bool:
+    """True for a part of the plan asked for, unless it spends nothing or needs a bound that it lacks."""
+    spends = any(row[term] for term in budget_steps.TERMS if getattr(tried.spec.budget, term) is not None)
+    return row["strategy"] == PART and spends and tried.spec.limits.gap_ppm is None
 
 
 def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
@@ -251,7 +262,9 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
         case "within_budget":
-            return f"the most even plan tried{others} within the budget: copies {moved}, {above}"
+            other = f"the most even plan tried{others} within the budget"
+            what = {PART: "the part of the whole change that the budget pays for"}.get(row["strategy"], other)
+            return f"{what}: copies {moved}, {above}"
         case "most_even_within_bytes":
             most = f"at most {stated(rule.value)} (sweep.choose)"
             return f"the most even plan tried{others} that copies {most}: copies {moved}, {above}"

@@ -12,10 +12,11 @@ from clusters import no_racks, spec_of
 
 from planner.model.build_problem import build
 from planner.model.errors import InfeasibleError, UnsafePlanError
+from planner.model.recorded import SpecLimits
 from planner.model.spec import AIMS, Budget, Choice, Spec, Sweep
 from planner.strategies.optimum import UNKNOWN
 from planner.sweep.budget_steps import TERMS
-from planner.sweep.candidates import candidates
+from planner.sweep.candidates import PART, candidates
 from planner.sweep.choice import BASE, Swept, choose, rule_of, rule_text
 from planner.sweep.evaluate import run
 from planner.sweep.sweep_result import SCORE_COLUMNS, SCORE_SCHEMA, result
@@ -75,20 +76,32 @@ def test_a_budget_is_what_asked_means_where_there_is_one() -> None:
     ("budget", "expected"),
     [
         (Budget(bytes_moved=100), 0),
-        (Budget(bytes_moved=99), 1),
-        (Budget(replicas_moved=2), 1),
-        (Budget(bytes_moved=99, leaders_changed=1), 2),
+        (Budget(bytes_moved=99), 2),
+        (Budget(replicas_moved=2), 2),
+        (Budget(bytes_moved=99, leaders_changed=1), 3),
+        (Budget(bytes_moved=900), 1),
     ],
 )
 def test_the_most_even_within_the_budget(budget: Budget, expected: int) -> None:
-    """Of the rows within the budget, least excess, then the most even."""
+    """The plan that was asked for if it is within the budget; else of the others least excess, then the most even."""
     rows = [
         plan(100, 0, replicas_moved=3, leaders_changed=2),
+        plan(900, 0, replicas_moved=9, leaders_changed=9, excess=1),
         plan(50, 5, replicas_moved=2, leaders_changed=2, excess=3),
         plan(20, 7, replicas_moved=1, leaders_changed=1, excess=3),
         plan(10, 7, replicas_moved=1, leaders_changed=1, excess=9),
     ]
     assert expected == taken(spec(budget=budget), *rows)
+
+
+def test_a_part_of_what_was_asked_for_comes_before_plans_that_are_more_even_for_now() -> None:
+    """If it spends what the budget limits, and no bound is asked for: a part of a plan has none."""
+    part = plan(40, 90, strategy=PART, excess=9, leaders_changed=3, unproven=1, least_bytes=-1)
+    rows = [plan(0, 99, strategy="unchanged", excess=9), plan(900), part, plan(50, 5, excess=3)]
+    budget = spec(budget=Budget(bytes_moved=60))
+    assert [2, 3] == [taken(each, *rows) for each in (budget, replace(budget, limits=SpecLimits(gap_ppm=1)))]
+    assert 3 == taken(budget, *rows[:2], {**part, "bytes_moved": 0}, rows[3])
+    assert choose([swept(budget, *rows)]).why.startswith("the part of the whole change that the budget pays for: ")
 
 
 def test_rules_of_bytes_and_of_evenness() -> None:
