@@ -186,7 +186,7 @@ def _costs_of(problem: Problem, chosen: IntArray) -> LongArray:
 def part_of(problem: Problem, whole: IntArray) -> IntArray:
     """The part of an assignment (P, W) that the budget pays for, as (P, W): other partitions stay as they are.
 
-    A partition copies the same whenever it is its turn, so steps like this one copy no more in all than the whole.
+    A partition copies as much in a later step, so steps like this one copy no more in all than the whole.
     """
     done = _affordable(problem, _costs_of(problem, whole), problem.forced)
     return np.where(done[:, None], whole, today(problem))
