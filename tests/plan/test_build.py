@@ -29,7 +29,7 @@ from planner.plan.build import validity
 from planner.plan.document import codec
 from planner.plan.document.request_types import ValiditySection
 from planner.strategies.optimum import Proposal
-from planner.sweep.candidates import candidates
+from planner.sweep.candidates import PART, candidates
 from planner.sweep.evaluate import run
 
 SCHEMA = json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))
@@ -207,9 +207,12 @@ def test_without_a_proof_nothing_is_said_of_its_starts() -> None:
     spec = expansion(balance=balance_of("none", "none", 2))
     problem = build(spec)
     proposal = Proposal(problem.replicas)
-    bound = bound_and_proof.section(spec, problem, {"bytes_moved": 9, "replicas_moved": 1}, proposal, None)
+    row = {"bytes_moved": 9, "replicas_moved": 1, "strategy": "kafka_classic"}
+    bound = bound_and_proof.section(spec, problem, row, proposal, None)
     assert "the minimum is unknown" in bound.proof
     assert "searched" not in bound.proof
+    part = bound_and_proof.section(spec, problem, {**row, "strategy": PART}, proposal, None)
+    assert part.proof.startswith("the minimum is unknown for this step alone: it is a part of the plan")
 
 
 def test_nothing_to_do() -> None:
