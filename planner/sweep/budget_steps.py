@@ -1,4 +1,4 @@
-"""What a budget pays for: the most even plan within it, or the first step of a change that exceeds it.
+"""What a budget pays for: a part of the plan for the whole change, or a looser balance, as the first step of it.
 
 The forced changes cost each partition a fixed minimum, whatever other partitions do, so the choice is a knapsack of
 whole partitions. Removed brokers are emptied one by one, the cheapest first, then topics follow. The rest of the budget
@@ -7,7 +7,7 @@ that waits keeps its replicas and its leader; a plan made from the state after t
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 
@@ -20,7 +20,6 @@ from planner.model.formats import exactly, stated
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Budget
 from planner.model.together import without_waiting
-from planner.scoring.broker_loads import counts_by_group
 from planner.scoring.growth_scenarios import without
 from planner.scoring.score import adding
 from planner.scoring.window_excess import beyond
@@ -56,11 +55,10 @@ def ladder(problem: Problem) -> tuple[Balance, ...]:
     """Balances to try in this order: the one asked for, none at all, then looser ones that the budget may pay for, of
     each kind in turn the tightest first.
 
-    The first kind loosens only the windows of single topics, which cost most for the evenness they give; the others go
-    without them. The second kind loosens only the windows that cost what the budget limits. In the third, each broker
-    goes part of its way to all windows. The fourth loosens all windows; so does the last, without the windows of
-    leaders, if the budget limits leaders. Leaders that the budget doesn't limit stay as even as asked, because they
-    copy nothing.
+    All are without the windows of single topics, which cost most for the evenness they give. The first kind loosens
+    only the windows that cost what the budget limits. In the second, each broker goes part of its way to all windows.
+    The third loosens all windows; so does the last, without the windows of leaders, if the budget limits leaders.
+    Leaders that the budget doesn't limit stay as even as asked, because they copy nothing.
     """
     budget, no_topics = problem.budget, _without(problem.balance, _TOPICS)
     costly = tuple(dict.fromkeys(knob for term in TERMS if getattr(budget, term) is not None for knob in _COSTLY[term]))
@@ -68,54 +66,39 @@ def ladder(problem: Problem) -> tuple[Balance, ...]:
     goals = {knob: goal for knob in everything if (goal := getattr(no_topics, knob)) != NO_TOLERANCE}
     ways = [{knob: Tolerance("part", part, goal) for knob, goal in goals.items()} for part in PARTS]
     kinds = [
-        _ever_looser(problem.balance, _TOPICS),
-        _ever_looser(no_topics, costly),
+        [no_topics, *_ever_looser(no_topics, costly)],
         [replace(no_topics, **way) for way in ways],
         _ever_looser(no_topics, everything),
     ]
     if budget.leaders_changed is not None:
         kinds.append(_ever_looser(_without(no_topics, ("leaders",)), everything))
-    tried, payable = list[Sequence[Balance]](), _payable(problem)
-    for kind in kinds:
-        # The windows only widen, so what they cost only falls.
-        tried.append(kind[bisect_left(kind, True, key=payable) :: _APART][:TRIED])
+    # The windows only widen within a kind, so what they cost only falls.
+    firsts = [bisect_left(kind, True, key=lambda balance: _payable(problem, balance)) for kind in kinds]
+    tried = [kind[first::_APART][:TRIED] for kind, first in zip(kinds, firsts, strict=True)]
     loosest = _without(no_topics, (*_COUNTS, *BYTE_WINDOWS))
     in_turn = filter(None, chain.from_iterable(zip_longest(*tried)))
-    return tuple(dict.fromkeys([problem.balance, loosest, *in_turn, *(kind[-1] for kind in kinds[1:])]))
+    return tuple(dict.fromkeys([problem.balance, loosest, *in_turn, *(kind[-1] for kind in kinds)]))
 
 
-def _payable(problem: Problem) -> Callable[[Balance], bool]:
-    """Tells whether the budget may pay for the windows of a balance: what brokers lack must be added, and what they
-    hold beyond their windows must leave. New partitions and deleted replicas do so without being copied.
+def _payable(problem: Problem, balance: Balance) -> bool:
+    """False if the budget can't pay for the windows of a balance: what brokers lack must be added, and what they hold
+    beyond their windows must leave. New partitions and deleted replicas do so without being copied.
     """
-    topics, count, sizes = problem.topic_of, len(problem.topic_names), problem.size_bytes
+    held, wanted, sizes = held_today(problem), windows(problem, balance), problem.size_bytes
     more = problem.replication_factors.astype(np.int64) - (problem.replicas >= 0).sum(axis=1)
     new, deleted = np.where(problem.is_new, more, 0), -more.clip(max=0)
     free = {
-        "disk": np.array([new @ sizes, deleted @ sizes]),
-        "replicas": np.array([new.sum(), deleted.sum()]),
-        "leaders": np.array([problem.is_new.sum(), 0]),
+        "disk": (new @ sizes, deleted @ sizes),
+        "replicas": (new.sum(), deleted.sum()),
+        "leaders": (problem.is_new.sum(), 0),
     }
-    held, held_of_topics = held_today(problem), counts_by_group(problem, today(problem), topics, count)
-    free_of_topics = np.bincount(topics, weights=new + deleted, minlength=count)
-    # The replicas from the smallest to the largest of each topic, and how many smaller ones of the topic there are.
-    order = np.lexsort((sizes, topics))
-    by_size = order.repeat(problem.replication_factors[order])
-    smaller = np.arange(len(by_size)) - np.searchsorted(topics[by_size], topics[by_size])
-
-    def payable(balance: Balance) -> bool:
-        wanted = windows(problem, balance)
-        least = [0, 0, 0]
-        for at, name in enumerate(free):
-            if (bounds := getattr(wanted, name)) is not None:
-                least[at] = int((beyond(bounds, held[name]).sum(axis=1) - free[name]).max())
-        moved = beyond(wanted.topic_replicas, held_of_topics).sum(axis=-1).max(axis=0) - free_of_topics
-        of_topics = smaller < moved[topics[by_size]]
-        least[:2] = max(least[0], int(sizes[by_size][of_topics].sum())), max(least[1], int(of_topics.sum()))
-        limits = [getattr(problem.budget, term) for term in TERMS]
-        return all(limit is None or each <= limit for each, limit in zip(least, limits, strict=True))
-
-    return payable
+    for term, name in zip(TERMS, free, strict=True):
+        limit, bounds = getattr(problem.budget, term), getattr(wanted, name)
+        if limit is not None and bounds is not None:
+            least = beyond(bounds, held[name]).sum(axis=1) - np.array(free[name])
+            if least.max() > limit:
+                return False
+    return True
 
 
 def within(budget: Budget, spent: Mapping[str, int]) -> bool:

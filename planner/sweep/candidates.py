@@ -1,10 +1,11 @@
 """The candidate space: which candidates a sweep evaluates, given by their numbers, and how each is made.
 
-The budget is spent by a fixed rule, never by the clock: do nothing; the optimum at the balance asked for; the optimum
-at other points of the knobs' grid, first those that differ in the fewest knobs; more optima of equal cost, by tie-break
-seed, until there are `sweep.solved` optima; one round-robin placement; then Kafka's own placements: every (start index,
-shift) if the budget holds them all, the KRaft placer's seeds, and classic placements that draw a start index and a
-shift for every topic. Any worker makes any candidate from its number, so no table of all candidates is ever made.
+Their number is spent by a fixed rule, never by the clock: do nothing; the optimum at the balance asked for; with a
+budget, the part of it that is paid for; the optimum at other points of the knobs' grid, first those that differ in the
+fewest knobs; more optima of equal cost, by tie-break seed, until there are `sweep.solved` optima; one round-robin
+placement; then Kafka's own placements: every (start index, shift) if the number allows them all, the KRaft placer's
+seeds, and classic placements that draw a start index and a shift for every topic. Any worker makes any candidate from
+its number, so no table of all candidates is ever made.
 """
 
 import sys

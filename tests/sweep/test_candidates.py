@@ -170,7 +170,7 @@ def test_a_budgets_ladder_is_tried_however_few_the_candidates(asked: int, among:
 def test_a_budgets_ladder_on_a_very_large_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the smallest default number of candidates, also for four alternatives, three balances are tried."""
     # Only its number of replicas is large, so it has no windows.
-    monkeypatch.setattr(budget_steps, "_payable", lambda _: lambda _: True)
+    monkeypatch.setattr(budget_steps, "_payable", lambda *_: True)
     large = replace(problem_of(no_racks(0, 1), ROWS, budget=BUDGET), replication_factors=np.full(1_500_000, 2))
     assert [3, 3] == [len(set(optima(large, Sweep(), among))) for among in (1, 4)]
     assert 5 == len(candidates(large, Sweep(), 4))
