@@ -206,7 +206,7 @@ class TopicFilter:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a plan may spend. The planner makes the most even plan within the budget. None means no budget."""
+    """What a plan may spend. If that isn't enough for the whole change, the plan is a part of it. None: no budget."""
 
     bytes_moved: int | None = None
     replicas_moved: int | None = None
@@ -251,7 +251,8 @@ class Choice:
     `lowest_worst_hour_within_bytes`, `fewest_bytes_within_worst_hour`: the same by the worst hour of any broker, in
     bytes/s; the former prefers fewer hours above `capacity.network`.
     `most_months_within_bytes`, `fewest_bytes_lasting_months`: the same by the months until a broker's disk is full.
-    `within_budget`: the most even plan within the spec's budget; `asked` means this if there is a budget.
+    `within_budget`: all that is asked for, else a part of it, else the most even plan, within the spec's budget.
+    `asked` means this if there is a budget.
     """
 
     rule: ChoiceRule = "asked"

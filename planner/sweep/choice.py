@@ -204,7 +204,8 @@ def _pool(tried: Swept) -> list[Row]:
 
 
 def _fits(spec: Spec, rule: Choice, row: Row) -> bool:
-    if not budget_steps.within(spec.budget, row):
+    unbounded = row["strategy"] == PART and spec.limits.gap_ppm is not None
+    if unbounded or not budget_steps.within(spec.budget, row):
         return False
     if rule.rule == "within_budget":
         return True
@@ -239,9 +240,9 @@ def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
 
 
 def _is_part(tried: Swept, row: Row) -> bool:
-    """True for a part of the plan asked for, unless it spends nothing or needs a bound that it lacks."""
+    """True for a part of the plan asked for, unless it spends nothing."""
     spends = any(row[term] for term in budget_steps.TERMS if getattr(tried.spec.budget, term) is not None)
-    return row["strategy"] == PART and spends and tried.spec.limits.gap_ppm is None
+    return row["strategy"] == PART and spends
 
 
 def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
@@ -262,9 +263,9 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
         case "within_budget":
-            other = f"the most even plan tried{others} within the budget"
-            what = {PART: "the part of the whole change that the budget pays for"}.get(row["strategy"], other)
-            return f"{what}: copies {moved}, {above}"
+            paid = f"the most even plan tried{others} within the budget"
+            paid = "the part of the whole change that the budget pays for" if row["strategy"] == PART else paid
+            return f"{paid}: copies {moved}, {above}"
         case "most_even_within_bytes":
             most = f"at most {stated(rule.value)} (sweep.choose)"
             return f"the most even plan tried{others} that copies {most}: copies {moved}, {above}"

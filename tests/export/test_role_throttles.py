@@ -21,6 +21,7 @@ def test_brokers_throttles_are_read_from_what_kafka_prints() -> None:
     text = (
         "Dynamic configs for broker 1 are:\n"
         "Dynamic configs for broker 2 are:\n"
+        "  listener.name.internal.ssl.keystore.password=null sensitive=true synonyms={}\n"
         f"  {LEADER}=777 sensitive=false synonyms={{DYNAMIC_BROKER_CONFIG:{LEADER}=777}}\n"
         "  log.retention.ms=5 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.retention.ms=5}\n"
         "Default configs for brokers in the cluster are:\n"

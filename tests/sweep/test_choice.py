@@ -100,6 +100,7 @@ def test_a_part_of_what_was_asked_for_comes_before_plans_that_are_more_even_for_
     rows = [plan(0, 99, strategy="unchanged", excess=9), plan(900), part, plan(50, 5, excess=3)]
     budget = spec(budget=Budget(bytes_moved=60))
     assert [2, 3] == [taken(each, *rows) for each in (budget, replace(budget, limits=SpecLimits(gap_ppm=1)))]
+    assert 3 == taken(replace(budget, limits=SpecLimits(gap_ppm=1)), *rows[:2], {**part, "excess": 1}, rows[3])
     assert 3 == taken(budget, *rows[:2], {**part, "bytes_moved": 0}, rows[3])
     assert choose([swept(budget, *rows)]).why.startswith("the part of the whole change that the budget pays for: ")
 

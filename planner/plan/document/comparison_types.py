@@ -35,7 +35,7 @@ def _of_counts(what: str) -> Meta:
 class BalanceWindows(Section, frozen=True, kw_only=True):
     """The windows of a balance: a spread (1), a percentage around the fair share (5%), or none.
 
-    Within a budget each broker may go only a part of its way from today: `20% of the way to 10%`.
+    Within a budget each broker may go only a part of its way from today: `20.9% of the way to 10%`.
     """
 
     replicas: Annotated[Window, _of_counts("Replicas on a broker")]

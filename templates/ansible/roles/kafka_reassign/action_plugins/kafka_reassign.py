@@ -250,7 +250,7 @@ class ActionModule(ActionBase):
             self.follow_throttle(look)
             reported = reported and self.hold
             if self.hold and not reported and self.given.get("return_when_held"):
-                kept = ("started", "held_since", "hold", "measured", "unstored", "tool_starts")
+                kept = ("started", "held_since", "hold", "measured", "unstored", "tool_starts", "rate")
                 return {**look, "held": self.hold, "finish": [], "so_far": {key: getattr(self, key) for key in kept}}
             complete = self.complete(look)
             if complete and look.get("elsewhere") and second_looks < int(self.given.get("second_looks", 0)):

@@ -382,16 +382,16 @@ def main():
     """Read the arguments, answer, and write the journal."""
     module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
     cluster, given = Cluster(module), module.params
+    began = {"event": "run", "said": f"A run began: {given['direction']} of plan {given['plan_id'][:12]}."}
     try:
         result = answer(cluster)
+        elected = {"event": "elect", **({"elections": result["elections"]} if result.get("elections") else {})}
+        what = elected if "elected" in result else {"event": "cordon" if given["ask"] == "cordon" else "throttles"}
+        said = [{**what, "said": each} for each in result.get("said", [])]
+        entries = [*given["entries"], *([began] if given["ask"] == "begin" else []), *said]
+        journal.append(result.get("journal") or given["journal"], entries)
     except (ToolError, OSError) as error:  # for example, kafka_reassign_journal_dir can't be written
         module.fail_json(msg=str(error), calls=cluster.calls)
-    began = {"event": "run", "said": f"A run began: {given['direction']} of plan {given['plan_id'][:12]}."}
-    elected = {"event": "elect", **({"elections": result["elections"]} if result.get("elections") else {})}
-    what = elected if "elected" in result else {"event": "cordon" if given["ask"] == "cordon" else "throttles"}
-    said = [{**what, "said": each} for each in result.get("said", [])]
-    entries = [*given["entries"], *([began] if given["ask"] == "begin" else []), *said]
-    journal.append(result.get("journal") or given["journal"], entries)
     module.exit_json(changed=result.pop("changed", False), calls=cluster.calls, **result)
 
 

@@ -194,7 +194,9 @@ class Cluster:
             rows = json.loads(Path(self.given["target"]).read_text())["partitions"]
             rows = [each for each in rows if f"{each['topic']}-{each['partition']}" in pending]
             said = checks.cordoned(rows, described, cordons, self.given["direction"] == "apply")
-            reasons.update({"cordoned": said} if said else {})
+            # A run with --check has no journal, and leaves what apply.yml cordoned as it is.
+            if said and (self.given["journal"] or self.given["direction"] == "apply"):
+                reasons["cordoned"] = said
         found = {"reasons": reasons, "offline": checks.offline(described), "needed": needed, **stands}
         return {**found, "described": text, "configs": configs}
 

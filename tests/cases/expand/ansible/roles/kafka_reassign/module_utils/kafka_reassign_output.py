@@ -95,9 +95,9 @@ def broker_throttles(text, keys=BROKER_THROTTLES):
         if head:
             broker = head.group(1)
             found[broker] = {}
-        elif not config:
+        elif not line.startswith(" "):
             broker = None
-        elif broker is not None and config.group(1) in keys:
+        elif broker is not None and config and config.group(1) in keys:
             found[broker][config.group(1)] = config.group(2)
     return found
 
