@@ -92,8 +92,8 @@ def method(certificate: Certificate | None, forced_only: bool) -> BoundMethod:
 
 UNPROVEN = "the minimum is unknown: the plan is one of Kafka's own placements, chosen from the front"
 UNPROVEN_PART = (
-    "the minimum is unknown for this step alone: it is a part of the plan for the whole change, and nothing that it "
-    "copies has to be copied again"
+    "the minimum is unknown for this step alone: it is a part of a plan for all that may move, the part that the "
+    "budget pays for"
 )
 # The search over starts is a heuristic, and the text says so. The bound holds for all starts.
 SEARCHED = (

@@ -39,6 +39,7 @@ def first_step(plan: Plan) -> str:
     fills = [-(-much // most) for term, most in limits.items() if most and (much := getattr(left, term)) is not None]
     certain, filled = left.steps_at_least, max(fills, default=0)
     more = f"{'about' if filled > certain else 'at least'} {counted(max(filled, certain), 'more step')}"
+    more = more if plan.has_something_to_do else "no step was found"
     return f"{first_step_lead(plan)} ({within}). {still[0].upper()}{still[1:]}; {more}."
 
 

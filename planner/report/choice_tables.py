@@ -248,7 +248,7 @@ def proof(plan: Plan) -> str:
     if bound.method == "forced" and not plan.cluster.sizes_known:
         return "only what the changes require is copied"
     if bound_and_proof.is_part(plan):
-        return "none for this step alone; as a part of the plan for the whole change, it copies nothing twice"
+        return "none for this step alone: it is a part of a plan that copies more"
     if bound.method == "none" or (not plan.cluster.sizes_known and bound.least_replicas_moved is None):
         return "none: the minimum is unknown"
     if bound.method == "target":

@@ -247,8 +247,9 @@ class _Moves:
         self.leading[broker] += len(rows)
 
     def _why_not(self, rows: IntArray) -> str:
+        capped = self.caps[1].min() < self.problem.rows
         self.caps[1] = self.problem.rows
-        if self._best(rows, np.flatnonzero(self.problem.targets)) is not None:
+        if capped and self._best(rows, np.flatnonzero(self.problem.targets)) is not None:
             return OVER_CAPS
         keys = self.problem.partition_keys
         names = " and ".join("{}-{}".format(*keys[row]) for row in rows[:2].tolist())

@@ -158,6 +158,9 @@ def assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared
     """
     found = _assigned(problem, balance, seed, worth, shared)
     for name, wider in _WIDER if _overfull(problem, found.assignment) else ():
+        asked = getattr(balance, name)
+        if asked == NO_TOLERANCE or (asked.kind == wider.kind == "percent" and asked.value >= wider.value):
+            continue
         balance = replace(balance, **{name: wider})
         looser = _assigned(problem, balance, seed, worth, Shared())
         if not _overfull(problem, looser.assignment):

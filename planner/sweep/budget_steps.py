@@ -1,9 +1,9 @@
-"""What a budget pays for: a part of the plan for the whole change, or a looser balance, as the first step of it.
+"""What a budget pays for: a part of the plan for all, else a looser balance; and first steps of what must change.
 
-The forced changes cost each partition a fixed minimum, whatever other partitions do, so the choice is a knapsack of
-whole partitions. Removed brokers are emptied one by one, the cheapest first, then topics follow. The rest of the budget
-takes the largest partitions that still fit, from the next broker on, so that the change needs few steps. A partition
-that waits keeps its replicas and its leader; a plan made from the state after the step moves it.
+For a first step, the forced changes cost each partition a fixed minimum, whatever other partitions do, so the choice
+is a knapsack of whole partitions. Removed brokers are emptied one by one, the cheapest first, then topics follow. The
+rest of the budget takes the largest partitions that still fit, from the next broker on, so that the change needs few
+steps. A partition that waits keeps its replicas and its leader; a plan made from the state after the step moves it.
 """
 
 from bisect import bisect_left
@@ -118,7 +118,7 @@ def _without(balance: Balance, knobs: Sequence[str]) -> Balance:
 
 
 def _looser(tolerance: Tolerance, level: float) -> Tolerance:
-    """The tolerance, or `level` percent if that is looser; no tolerance stays no tolerance."""
+    """`level` percent, unless the tolerance is a wider percentage or none; a wide spread may become tighter."""
     if tolerance.kind == "none" or (tolerance.kind == "percent" and tolerance.value >= level):
         return tolerance
     return Tolerance("percent", level)
@@ -169,7 +169,7 @@ def _costs_of(problem: Problem, chosen: IntArray) -> LongArray:
 def part_of(problem: Problem, whole: IntArray) -> IntArray:
     """The part of an assignment (P, W) that the budget pays for, as (P, W): other partitions stay as they are.
 
-    A partition copies as much in a later step, so steps like this one copy no more in all than the whole.
+    A partition copies as much in a later step, so steps along one plan copy no more in all than the plan at once.
     """
     done = _affordable(problem, _costs_of(problem, whole), problem.forced)
     return np.where(done[:, None], whole, today(problem))

@@ -222,7 +222,8 @@ def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
     first = [row[name] for name in SURVIVE_COLUMNS[tried.problem.survive]]
     match rule.rule:
         case "within_budget":
-            # What was asked for, if the budget pays for it; else a part of it, which later steps needn't copy again.
+            # After what survives: what was asked for, if the budget pays for it; else a part of it, which later steps
+            # needn't copy again.
             other = 0 if row["candidate"] == ASKED else 1 if _is_part(tried, row) else 2
             even = row["excess"], row["scenario_excess"], row["imbalance_ppm"]
             return (*first, other, *even, row["bytes_moved"], *order)

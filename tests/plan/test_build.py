@@ -212,7 +212,7 @@ def test_without_a_proof_nothing_is_said_of_its_starts() -> None:
     assert "the minimum is unknown" in bound.proof
     assert "searched" not in bound.proof
     part = bound_and_proof.section(spec, problem, {**row, "strategy": PART}, proposal, None)
-    assert part.proof.startswith("the minimum is unknown for this step alone: it is a part of the plan")
+    assert part.proof.startswith("the minimum is unknown for this step alone: it is a part of a plan")
 
 
 def test_nothing_to_do() -> None:

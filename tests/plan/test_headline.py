@@ -71,6 +71,7 @@ def test_what_is_left(left: dict[str, Any], said: str) -> None:
 def test_a_budget_that_no_plan_tried_fits_may_be_met_by_more_plans() -> None:
     """If the budget allows nothing that was tried, the words suggest a higher budget or more candidates."""
     nothing = first_step() | {"partitions": []}
+    assert headline.first_step(typed(nothing)).endswith("26.6 MB to copy (20 replicas); no step was found.")
     assert headline.headline(typed(nothing)).endswith("even than today; raise the budget, or try more --candidates.")
 
 

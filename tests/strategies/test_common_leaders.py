@@ -291,6 +291,15 @@ def test_topics_without_a_common_broker_have_no_plan() -> None:
         solved(spec)
 
 
+def test_caps_on_replicas_alone_are_not_told_as_caps_on_leaders() -> None:
+    """With room for one replica on each broker, none may have both; no broker has a cap on what it leads."""
+    brokers = [Broker(number, max_replicas=1) for number in (1, 2, 3)]
+    spec = spec_of(no_racks(1, 2, 3), {"orders": [(1,)], "clicks": [(2,)]}, together=(NAMES,))
+    spec = replace(spec, cluster=replace(spec.cluster, brokers=tuple(brokers)))
+    with pytest.raises(InfeasibleError, match="together: clicks-0 and orders-0 can't have a replica on one broker"):
+        solved(spec)
+
+
 def test_only_leaders_change_where_a_broker_has_both() -> None:
     """Brokers have replicas of both topics already: only leaders change, evenly, and 0 copied bytes are proven."""
     lists = {

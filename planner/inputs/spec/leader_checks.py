@@ -187,13 +187,14 @@ def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> I
 @LEADER_TOPIC_RULES.reads("together", "apart", *_NEW)
 def _not_apart(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """No two topics of a group may be on different sides of `apart`, because then no broker may lead both."""
+    told = set[int]()
     for one, other in _pairs(_members(document, assignment)):
         for path, rule in apart(document):
             sides = [[fnmatchcase(each.name, pattern) for pattern in rule.topics] for each in (one, other)]
-            if all(map(any, sides)) and sides[0] != sides[1]:
+            if one.group not in told and all(map(any, sides)) and sides[0] != sides[1]:
+                told.add(one.group)
                 message = f"{_both(document, one, other)} are kept apart by {place_of(document, path)}"
                 yield other.path, f"{message}; allowed: one of the two rules"
-                return
 
 
 @LEADER_TOPIC_RULES.reads("together", *_BROKERS, "leader_racks", *_NEW)
