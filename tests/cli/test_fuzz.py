@@ -31,7 +31,7 @@ from planner.cli.workflow import WhatifOptions, markdown, whatif
 from planner.export import templated_files
 from planner.export.terraform_external import described
 from planner.inputs.spec.reading import load
-from planner.inputs.state.cluster_yaml import TITLE
+from planner.inputs.state.written_specs import TITLE
 from planner.model.errors import PlannerError
 from planner.model.generated_text import is_as_written
 from planner.plan import plan_file

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from properties import examples
 from test_ranking import points, score_table
 
-from planner.sweep.sweep_result import RANKING, front
+from planner.sweep.pareto_front import front
+from planner.sweep.sweep_result import RANKING
 
 Row = dict[str, Any]
 

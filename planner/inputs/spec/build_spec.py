@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.inputs.cluster_load import with_rates
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
-from planner.inputs.spec import sections
+from planner.inputs.spec import profile_caps, sections
 from planner.inputs.yaml_source import Document, Path, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec
 from planner.model.cluster import Apart, Broker, Cluster, Config, LogDirs, Partition, Topic
@@ -242,7 +242,7 @@ def _rates(item: Mapping[str, Any]) -> Iterator[int | None]:
 def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
     """A broker with its own capacity, or that of its class. A rule reports an unknown class."""
     capacity = item.get("capacity") or document.get("cluster", "broker_classes", item.get("class", "")) or {}
-    room, caps = sections.capacity(capacity), sections.caps(document, capacity)
+    room, caps = profile_caps.capacity(capacity), profile_caps.caps(document, capacity)
     cordoned = tuple(item.get("cordoned_log_dirs", ()))
     return Broker(item["id"], item.get("rack"), *room, sections.broker_log_dirs(item), *caps, cordoned)
 

@@ -1,4 +1,7 @@
-"""Writes a state as the `cluster` part of a spec, in YAML. The YAML library quotes all names; numbers need none."""
+"""Writes specs in YAML: a state as the `cluster` part of one, and a spec rewritten for planner drain or size --row.
+
+The YAML library quotes all names; numbers need none.
+"""
 
 import json
 import re
