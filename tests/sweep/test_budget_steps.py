@@ -54,23 +54,26 @@ def test_within_is_up_to_and_with_the_limit() -> None:
     assert not within(Budget(bytes_moved=100, replicas_moved=2), SPENT)
 
 
-def rungs(budget: Budget, balance: Balance | None = None) -> tuple[Balance, ...]:
+def rungs(budget: Budget) -> tuple[Balance, ...]:
     """The ladder of a cluster with an empty broker that needs 42 bytes."""
-    return ladder(build(replace(crowding(budget), balance=balance or Balance(disk=Tolerance("percent", 10)))))
+    return ladder(build(replace(crowding(budget), balance=Balance(disk=Tolerance("percent", 10)))))
 
 
 def test_ladder_begins_with_what_is_asked_for_and_with_nothing() -> None:
-    """First come the balance of the YAML and the one without windows, which fits if anything does."""
+    """First come the YAML's balance and the one without windows, which fits if anything does; few are tried, once."""
     steps = rungs(Budget(bytes_moved=8))
     assert (Balance(disk=Tolerance("percent", 10)), Balance(*[NO_TOLERANCE] * 7)) == steps[:2]
-    assert len(steps) == len(set(steps))
+    assert len(set(steps)) == len(steps) <= 2 + 4 * (TRIED + 1)
 
 
 def test_ladder_never_tightens_and_asks_for_nothing_new() -> None:
-    """The ladder only makes percentages larger, and adds no target that isn't asked for."""
+    """Percentages only become larger, and no target is added; leaders stay even unless there are no windows at all."""
     steps = rungs(Budget(bytes_moved=8))
-    loosened = {step.disk for step in steps if step.disk.kind != "part"}
-    assert loosened <= {NO_TOLERANCE, *(Tolerance("percent", level) for level in (10, *LEVELS) if level >= 10)}
+    assert [steps[1]] == [step for step in steps if step.leaders != Balance().leaders]
+    assert {step.disk for step in steps if step.disk.kind != "part"} <= {
+        NO_TOLERANCE,
+        *(Tolerance("percent", level) for level in (10, *LEVELS) if level >= 10),
+    }
     assert {Tolerance("percent", 10)} == {step.disk.goal for step in steps if step.disk.kind == "part"}
     assert {NO_TOLERANCE} == {step.network_in for step in steps}
 
@@ -95,19 +98,9 @@ def test_ladder_has_nothing_that_the_budget_cannot_pay_for() -> None:
 )
 def test_ladder_loosens_first_what_costs(budget, kept) -> None:
     """The ladder first loosens what the budget's terms pay for; other targets stay as asked for."""
-    wanted = Balance(disk=Tolerance("percent", 10))
-    first = rungs(budget)[2]
+    wanted, _, first, *_ = rungs(budget)
     for knob in ("replicas", "leaders", "disk"):
         assert (knob in kept) == (getattr(wanted, knob) == getattr(first, knob)), knob
-
-
-def test_ladder_is_no_longer_than_a_small_clusters_sweep() -> None:
-    """A small cluster solves every balance of its ladder, which has at most 22 balances."""
-    problem = build(crowding(Budget(bytes_moved=8)))
-    steps = ladder(problem)
-    tried = candidates.candidates(problem, Sweep())
-    assert set(steps) == {run.balance for run in tried.runs if run.strategy == "optimum"}
-    assert len(steps) <= 2 + 4 * (TRIED + 1)
 
 
 def crowding(budget: Budget) -> Spec:
@@ -128,7 +121,7 @@ def test_a_part_of_the_way_lets_each_broker_stay_outside_by_the_rest() -> None:
     assert Tolerance.parse("25% of the way to 10%") == Tolerance("part", 25, problem.balance.disk)
 
 
-@pytest.mark.parametrize(("most", "copied"), [(8, 6), pytest.param(16, 15, marks=pytest.mark.slow), (30, 30)])
+@pytest.mark.parametrize(("most", "copied"), [(8, 6), pytest.param(16, 16, marks=pytest.mark.slow), (30, 30)])
 def test_a_small_budget_is_used_where_a_broker_is_empty(most: int, copied: int) -> None:
     """The ladder's parts of the way use small budgets: windows around the shares alone would use 0, 12 and 26 bytes."""
     asked = replace(crowding(Budget(bytes_moved=most)), limits=SpecLimits(gap_ppm=1_000_000))
@@ -149,12 +142,6 @@ def test_steps_copy_no_more_than_the_whole_change_at_once() -> None:
     assert 110 >= max(spent)
     assert whole >= sum(spent)
     assert document["complete"] is True
-
-
-def test_leaders_that_the_budget_does_not_limit_stay_even() -> None:
-    """Leaders copy nothing, so they stay even in every balance but the one without windows."""
-    asked_for, loosest, *steps = rungs(Budget(bytes_moved=8))
-    assert ({Balance().leaders}, NO_TOLERANCE) == ({step.leaders for step in (asked_for, *steps)}, loosest.leaders)
 
 
 def spec(budget: Budget, changes: Changes = DRAIN, rows: Any = None, **rest: Any) -> Spec:
