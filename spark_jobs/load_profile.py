@@ -168,8 +168,6 @@ def profile(
 
     `say` gets the notes on the files.
     """
-    from pyspark.sql import functions as fn
-
     with _settings(spark), load_sources.read_faults_named(spark), python_faults_named():
         phase(f"opening {counted(len(request.files), 'file')}")
         sources = load_sources.read(spark, request.files, request.names)
@@ -179,11 +177,7 @@ def profile(
         samples = sources.tables
         if sources.measures is not None:
             phase("turning counters into rates")
-            every = sources.measures.cache()
-            valid = fn.col("topic").rlike(load_sources.VALID_TOPIC) & (fn.col("at") >= 0)
-            measures = every.where(valid)
-            others = {**flaws(measures), "unreadable_rows": every.where(~valid).count()}
-            rates = samples_of_counters(measures)
+            rates, others = _rates_and_flaws(sources.measures.cache())
             samples = rates if samples is None else samples.unionByName(rates)
         phase("finding the hours of the history")
         hours, unreadable = ({}, 0) if samples is None else _hours(samples)
@@ -205,6 +199,15 @@ def profile(
         judged = _profiled(samples, span, partitions or tasks_for(spark)).toArrow()
     found = load_profile_file.findings(judged, span, {**others, "misdated_samples": misdated})
     return judged, About(span, request.time_zone, found)
+
+
+def _rates_and_flaws(every: DataFrame) -> tuple[DataFrame, dict[str, int]]:
+    """The samples that counters make, and how many rows have which flaw."""
+    from pyspark.sql import functions as fn
+
+    valid = fn.col("topic").rlike(load_sources.VALID_TOPIC) & (fn.col("at") >= 0)
+    measures = every.where(valid)
+    return samples_of_counters(measures), {**flaws(measures), "unreadable_rows": every.where(~valid).count()}
 
 
 @contextmanager

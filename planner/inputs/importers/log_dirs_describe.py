@@ -77,7 +77,12 @@ def read_part(text: str, file: str) -> StatePart:
         for log_dir in items(broker, "logDirs")
         if isinstance(log_dir, dict) and isinstance(log_dir.get("error"), str)
     )
-    held = {
+    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, size_replicas=_held(value), notes=tuple(failed))
+
+
+def _held(value: object) -> dict[int, tuple[PartitionKey, ...]]:
+    """The partitions that each broker with replicas holds, of those whose keys were kept."""
+    return {
         broker["broker"]: tuple(
             each for log_dir in dirs for each in items(log_dir, "partitions") if type(each) is tuple
         )
@@ -85,7 +90,6 @@ def read_part(text: str, file: str) -> StatePart:
         for dirs in [items(broker, "logDirs")]
         if any(items(log_dir, "partitions") for log_dir in dirs) and is_id(broker.get("broker"))
     }
-    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, size_replicas=held, notes=tuple(failed))
 
 
 _KEYS = ("partition", "size", "offsetLag", "isFuture")
