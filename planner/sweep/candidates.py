@@ -61,6 +61,8 @@ def prove(problem: Problem, candidate: Candidate) -> Proposal:
 
 # The strategy that makes the part of the plan asked for that a budget pays for.
 PART = "part_of_optimum"
+# The strategies that solve.
+SOLVED = ("optimum", PART)
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
@@ -296,7 +298,7 @@ def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
 
 def work(problem: Problem, run: CandidateRun, *, from_tables: bool) -> float:
     """The placements (replicas) that one candidate counts as: a solved plan by its price, any other by its replicas."""
-    if run.strategy in ("optimum", PART):
+    if run.strategy in SOLVED:
         return _price(problem, run.balance)
     return int(problem.replication_factors.sum()) / (_IN_TABLES if from_tables else 1)
 

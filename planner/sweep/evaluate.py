@@ -24,7 +24,16 @@ from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.kafka_classic import draws
 from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import classic_scores, sweep_result
-from planner.sweep.candidates import ALL_SCENARIOS, ASKED, PART, STRATEGIES, Candidate, CandidateRun, Candidates, prove
+from planner.sweep.candidates import (
+    ALL_SCENARIOS,
+    ASKED,
+    SOLVED,
+    STRATEGIES,
+    Candidate,
+    CandidateRun,
+    Candidates,
+    prove,
+)
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
 
@@ -166,7 +175,7 @@ def _one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Pr
     asked = proposal.least_bytes != UNKNOWN and candidate.balance == basis.problem.balance
     unproven = candidate.strategy != "unchanged" and not asked
     scores = _columns(score.score(basis, proposal.assignment))[:, 0]
-    solved = candidate.strategy in ("unchanged", "optimum", PART)
+    solved = candidate.strategy in ("unchanged", *SOLVED)
     ties = score.ties(basis.problem, proposal.assignment) if solved else (UNKNOWN, UNKNOWN)
     week = _week(basis.problem)
     hours = [UNKNOWN] * len(HOURS) if week is None else week.judged(proposal.assignment)
@@ -235,7 +244,7 @@ def _left(sweeps: Sequence[tuple[Candidates, bool]], done: Sequence[int]) -> Ite
         for run, end in zip(each.runs, each.ends.tolist(), strict=True):
             numbers = range(max(end - run.count, done[number] if done else 0), end)
             from_tables = has_tables and run.strategy == "kafka_classic"
-            at_once = _BLOCK if from_tables else 1 if run.strategy in ("optimum", PART) else _BLOCK_ONE_BY_ONE
+            at_once = _BLOCK if from_tables else 1 if run.strategy in SOLVED else _BLOCK_ONE_BY_ONE
             yield _Piece(number, numbers, from_tables, at_once)
 
 

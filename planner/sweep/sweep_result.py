@@ -16,7 +16,7 @@ from planner.model.spec import AIMS
 from planner.scoring.broker_loads import HOURS
 from planner.scoring.score import Scores
 from planner.strategies.optimum import Proposal
-from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, PART, Candidates
+from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, SOLVED, Candidates
 from planner.sweep.pareto_front import FRONTS, front, fronts, moved_column, unbeaten
 
 # Two tie-breaks, counted only for solved plans (UNKNOWN for Kafka's): partitions that gain or lose a replica, and the
@@ -91,7 +91,7 @@ TOP = 10
 # takes about 300 bytes of memory.
 ALL_ROWS = 100_000
 # All rows of these strategies are kept: a solved plan takes at least a millisecond, so there are never many.
-_ALWAYS = ("unchanged", "optimum", PART)
+_ALWAYS = ("unchanged", *SOLVED)
 # Parts are merged once they hold this many candidates (or as many as are kept already, if that is more).
 _MERGE_AT = 50_000
 
