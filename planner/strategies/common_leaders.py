@@ -237,9 +237,12 @@ class _Moves:
             if best is None:
                 raise InfeasibleError(self._why_not(rows))
             broker = best[1]
-            # One row may take the place of another.
-            if all(self._bring(row, broker) for row in rows.tolist()):
+            moved: list[tuple[int, int, int]] = []
+            if all(self._bring(row, broker, moved) for row in rows.tolist()):
                 break
+            # One row took the place that another needs: all go back, and other brokers are tried.
+            for row, here, there in reversed(moved):
+                self._move(row, there, here)
             near, every = (brokers[brokers != broker] for brokers in (near, every))
         self.led[rows] = broker
         if self.kept[slot] >= 0:
@@ -258,13 +261,14 @@ class _Moves:
             "allowed: leave one of the topics out, or let them move"
         )
 
-    def _bring(self, row: int, broker: int) -> bool:
-        """Give a row a replica on a broker; False if there is no way."""
+    def _bring(self, row: int, broker: int, moved: list[tuple[int, int, int]]) -> bool:
+        """Give a row a replica on a broker, and add what moves to `moved`; False if there is no way."""
         way = self._way(row, broker)
         if way is not None and way.here != broker:
-            self._move(row, way.here, broker)
-            if way.other >= 0:
-                self._move(way.other, broker, way.here)
+            both = (row, way.here, broker), (way.other, broker, way.here)
+            for each in both[: 2 if way.other >= 0 else 1]:
+                self._move(*each)
+                moved.append(each)
         return way is not None
 
     def _best(self, rows: IntArray, brokers: IntArray) -> tuple[tuple[float, ...], int] | None:

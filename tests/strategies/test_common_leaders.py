@@ -309,3 +309,14 @@ def test_only_leaders_change_where_a_broker_has_both() -> None:
     _, solution, scores = solved(spec)
     assert 0 == solution.least_bytes == scores.bytes_moved[0]
     assert 0 == scores.leader_spread[0]
+
+
+def test_a_broker_that_is_given_up_keeps_nothing() -> None:
+    """Broker 2 has room for one of two partitions that would join b: neither moves there, and b goes to broker 3."""
+    lists, sizes = {"a": [(3, 1)], "b": [(2,)], "c": [(4, 3)]}, {"a": [8], "b": [16], "c": [6]}
+    stays = Changes(rebalance="none")
+    spec = spec_of(no_racks(1, 2, 3, 4), lists, sizes=sizes, together=(("a", "b", "c"),), changes=stays)
+    brokers = tuple(replace(each, max_replicas=2 if each.id == 2 else None) for each in spec.cluster.brokers)
+    scores = solved(replace(spec, cluster=replace(spec.cluster, brokers=brokers)))[2]
+
+    assert [16] == scores.bytes_moved.tolist()
