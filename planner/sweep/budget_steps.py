@@ -17,7 +17,7 @@ from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE, Balance, Tolerance
 from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
 from planner.model.formats import exactly, stated
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, badly_led, led_by_several
 from planner.model.spec import Budget
 from planner.model.together import without_waiting
 from planner.scoring.growth_scenarios import without
@@ -130,8 +130,10 @@ def first_step(problem: Problem) -> Problem:
     """
     if not asked(problem.budget) or (costs := _costs(problem)) is None:
         return problem
-    # A partition that isn't forced but copies does so for the rack rule. One that only changes its leader may wait.
-    must = problem.forced | (costs[1] > 0)
+    # A partition that isn't forced but copies does so for the rack rule. One whose leader changes only for the balance
+    # may stay as it is.
+    led = today(problem)
+    must = problem.forced | (costs[1] > 0) | badly_led(problem, led) | led_by_several(problem, led)
     done = _affordable(problem, costs, must)
     deferred = must & ~done
     if done.all() or (deferred.any() and not costs[:, must & done].any()):

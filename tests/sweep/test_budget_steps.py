@@ -228,6 +228,20 @@ def test_a_leader_that_the_budget_does_not_pay_for_stays(
     assert not any("first step" in warning for warning in document["warnings"])
 
 
+@pytest.mark.parametrize(
+    "rule", [{"changes": Changes(demote_brokers=(1,), rebalance="none")}, {"together": (("t", "u"),)}]
+)
+def test_a_leader_that_a_rule_changes_waits_for_the_budget(rule: dict[str, Any]) -> None:
+    """Two leaders must change and one is paid for: the plan isn't complete before the next step."""
+    rows = {"t": [(1, 2), (1, 2)], "u": [(2, 1), (2, 1)]}
+    asked = spec_of(no_racks(1, 2), rows, budget=Budget(leaders_changed=1), sweep=Sweep(30), **rule)
+    document = planned(asked)
+
+    assert (False, 1) == (document["complete"], document["budget"]["spent"]["leaders_changed"])
+    assert document["unfinished"]["partitions"]
+    assert planned(carried_out(asked, document))["complete"]
+
+
 def test_what_must_change_is_paid_for_before_other_leaders() -> None:
     """The only election goes to the topic with a new factor, although the other one is cheaper, and doesn't wait."""
     rows, leaders = {"a": [(1, 2)], "b": [(2, 3)]}, {"a": [2], "b": [3]}
