@@ -286,7 +286,7 @@ def _of_gate(key: str, of: PlanJson | None) -> str:
 
 
 def _cells(key: str, of: PlanJson) -> tuple[str, str]:
-    return gate_cells(key, of["value"], of["limit"], of.get("broker"))
+    return gate_cells(key, of["value"], of["limit"], None)
 
 
 _EXACT_GATES = {

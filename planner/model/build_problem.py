@@ -100,17 +100,16 @@ def may_move(topics: TopicFilter, name: str) -> bool:
     return included and not any(fnmatchcase(name, pattern) for pattern in topics.exclude)
 
 
-def _apart(spec: Spec, topics: Sequence[Topic]) -> IntArray | None:
+def _apart(spec: Spec, topics: Sequence[Topic]) -> IntArray:
     """(G, T): `Problem.apart`. A topic that is being deleted is on no side."""
-    if not spec.apart:
-        return None
     names = ["" if topic.deleting else topic.name for topic in topics]
     sides = [
         [[fnmatchcase(each, pattern) for pattern in (*rule.topics, "*")].index(True) for each in names]
         for rule in spec.apart
     ]
     last = _ints(len(rule.topics) for rule in spec.apart)[:, None]
-    return np.where((found := np.array(sides, dtype=np.int32)) == last, -1, found)
+    found = np.array(sides, dtype=np.int32).reshape(len(spec.apart), len(topics))
+    return np.where(found == last, -1, found)
 
 
 def _allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> BoolArray | None:

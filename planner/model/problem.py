@@ -48,6 +48,8 @@ class Problem:
     network_bytes_per_sec (B,) the same for leaders and traffic
     racks_as_today  True if a partition that breaks the rack rule today may stay as uneven as it is
     disk_limit_bytes (B,)   the most bytes that a broker may hold after the change, -1 without a limit
+    apart           (G, T)  the side of each topic in each group of `apart`, -1 for none
+    apart_by        (G)     what the sides of a group don't share: brokers or racks, for all replicas or for leaders
     scenario_names (G + H)  the names of `sweep.scenarios`, then of the busiest hours
     scenario_ppm (G, P)     each scenario's factor for a partition's bytes and traffic, in millionths; None without any
     scenario_hours (H, 2, P) bytes/s in and out of a partition in each of the busiest hours; None without any
@@ -67,8 +69,6 @@ class Problem:
                             demoted, and those that `apart` doesn't let lead, rank highest; None: no such rules
     caps            (2, B)  the most replicas and the most leaders that each broker may have, UNCAPPED if it has no cap;
                             None: no broker has caps
-    apart           (G, T)  the side of each topic in each group of `apart`, -1 for none; None: no groups
-    apart_by        (G)     what the sides of a group don't share: brokers or racks, for all replicas or for leaders
     together        (P,)    the slot of `together` that a partition is in, -1 for none: one broker should be preferred
                             leader of all partitions of a slot; None: no groups
     """
@@ -96,6 +96,8 @@ class Problem:
     rack_aware: bool
     rebalance: Rebalance
     balance: Balance
+    apart: IntArray
+    apart_by: tuple[ApartBy, ...]
     sizes_known: bool = True
     racks_as_today: bool = False
     budget: Budget = field(default_factory=Budget)
@@ -114,8 +116,6 @@ class Problem:
     cordoned: BoolArray | None = None
     leader_ranks: IntArray | None = None
     caps: LongArray | None = None
-    apart: IntArray | None = None
-    apart_by: tuple[ApartBy, ...] = ()
     together: IntArray | None = None
 
     @property

@@ -73,7 +73,7 @@ def _on_one_broker(problem: Problem, placed: IntArray, at_most: int) -> list[Vio
     """
     found: list[Violation] = []
     due = ~problem.waits
-    for group, of_topic in enumerate(() if problem.apart is None else problem.apart):
+    for group, of_topic in enumerate(problem.apart):
         place = problem.not_shared(group)
         sides, keys = of_topic[problem.topic_of], problem.partition_keys
         of_leaders = problem.apart_by[group].endswith(LEADERS)

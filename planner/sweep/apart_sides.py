@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.build_problem import build
-from planner.model.cluster import LEADERS, Apart
+from planner.model.cluster import LEADERS, Apart, partition_name
 from planner.model.errors import InfeasibleError
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem, like_brokers, misplaced
 from planner.model.spec import Spec
@@ -91,7 +91,8 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     whole, led = _all_compared(problem, sides), all(rule.by.endswith(LEADERS) for rule in spec.apart)
     found = judged(problem, every_split(problem, sides)) if whole else improved(problem, sides)
     if len(found.side_of) == 1 and not found.lacking[0] and not led:
-        return _split_problem(split_by(spec, problem, found.side_of[0]))[0]
+        _split_problem(only := split_by(spec, problem, found.side_of[0]))
+        return only
     tried, refused, shared, even = list[_Tried](), list[InfeasibleError](), Shared(), problem.rebalance == "all"
     most = max(min(at_most, SPLIT_PARTITIONS // max(problem.rows, 1)), SPLITS_SOLVED[0])
     for number, at in enumerate(found.order()):
@@ -109,13 +110,13 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     if refused and not tried:
         raise refused[0]
     if not tried:
-        few = "no split" if whole else "none of the splits that were tried"
-        why = f"apart: {few} of the brokers leaves each topic enough of them and enough racks"
+        which = "no split" if whole else "none of the splits that were tried"
+        why = f"apart: {which} of the brokers leaves each topic enough of them and enough racks"
         raise InfeasibleError(f"{why}; allowed: more brokers, or fewer replicas")
     best = min(tried, key=lambda each: each.rank)
     alike = (each.least for each in tried if each.uneven <= best.uneven)
-    surely = best.exact and (best.copied == best.least if led else whole and best.least == min(alike))
-    return replace(best.spec, apart=tuple(replace(rule, proven=surely) for rule in best.spec.apart))
+    proven = best.exact and (best.copied == best.least if led else whole and best.least == min(alike))
+    return replace(best.spec, apart=tuple(replace(rule, proven=proven) for rule in best.spec.apart))
 
 
 def as_planned(spec: Spec, problem: Problem, scenarios: str) -> tuple[Apart, ...]:
@@ -145,18 +146,18 @@ def split_by(spec: Spec, problem: Problem, side_of: NDArray[np.int8]) -> Spec:
     return replace(spec, apart=tuple(rules))
 
 
-def _split_problem(spec: Spec) -> tuple[Spec, Problem]:
-    """A split's spec and problem; InfeasibleError if a partition would have to move but may not."""
+def _split_problem(spec: Spec) -> Problem:
+    """A split's problem; InfeasibleError if a partition would have to move but may not."""
     problem = build(spec)
     if (left := misplaced(problem, problem.replicas) & ~problem.movable).any():
-        stays = "{}-{}".format(*problem.partition_keys[int(np.argmax(left))])
+        stays = partition_name(*problem.partition_keys[int(np.argmax(left))])
         raise InfeasibleError(f"apart: {stays} may not move, and would have to; allowed: let it move")
-    return spec, problem
+    return problem
 
 
 def _tried(spec: Spec, uneven: tuple[int, ...], shared: Shared) -> _Tried:
     """The plan of a split; InfeasibleError if it has none."""
-    _, problem = _split_problem(spec)
+    problem = _split_problem(spec)
     found, even = assigned(problem, problem.balance, 0, OTHERS, shared), problem.rebalance == "all"
     scores = score(ScoringBasis.of(problem), found.assignment)
     moved = scores.bytes_moved if problem.sizes_known else scores.replicas_moved
@@ -243,8 +244,7 @@ def _likely_split(problem: Problem, sides: Sequence[int]) -> Sides:
     for group, count in enumerate(sides):
         unit, _, racks = _unit_racks(problem, group)
         held, stuck = (_by_unit(each, unit) for each in _held(problem, group, count))
-        of_topic = np.full(len(problem.topic_names), -1) if problem.apart is None else problem.apart[group]
-        side_of_row = of_topic[problem.topic_of]
+        side_of_row = problem.apart[group][problem.topic_of]
         replicas = [int(problem.replication_factors[side_of_row == side].sum()) for side in range(count)]
         most = replicas.index(max(replicas))
         side_of = np.full(len(racks), -1, dtype=np.int8)
@@ -289,8 +289,6 @@ def _held(problem: Problem, group: int, sides: int) -> tuple[LongArray, LongArra
     it is on another side; the replicas that may not move. Counts only preferred leaders if only leaders are apart.
     """
     held, stuck = (np.zeros((sides, len(problem.targets)), dtype=np.int64) for _ in range(2))
-    if problem.apart is None:
-        return held, stuck
     sizes = problem.size_bytes if problem.sizes_known else np.ones(problem.rows, dtype=np.int64)
     leading = problem.apart_by[group].endswith(LEADERS)
     kept = (problem.replicas >= 0).sum(axis=1) <= problem.replication_factors
@@ -308,7 +306,7 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
     """How many brokers and racks these splits (N, G, Bt) lack, how even they are, and how much they copy at least."""
     lacking, outside = np.zeros((2, len(side_of)), dtype=np.int64)
     for group in range(side_of.shape[1]):
-        sides = 1 if problem.apart is None else int(problem.apart[group].max(initial=0)) + 1
+        sides = int(problem.apart[group].max(initial=0)) + 1
         held, stuck = _held(problem, group, max(sides, int(side_of[:, group].max(initial=0)) + 1))
         elsewhere = np.stack([side_of[:, group] != side for side in range(len(held))])
         # One replica that may not move weighs more than all brokers and racks that may be missing.
@@ -352,7 +350,6 @@ def without_leader(problem: Problem, group: int, elsewhere: BoolArray) -> LongAr
     """(N,): bytes (replicas if sizes are unknown) of the partitions that none of today's replicas can lead: each copies
     at least one replica. `elsewhere` (sides, N, Bt): the brokers that are on another side.
     """
-    assert problem.apart is not None
     sides, here = problem.apart[group][problem.topic_of], np.cumsum(problem.targets) - 1
     rows = np.flatnonzero((sides >= 0) & ~problem.is_new & problem.movable)
     on = np.zeros((len(rows), len(here)), dtype=bool)
@@ -373,7 +370,7 @@ def _kinds_of_topics(problem: Problem) -> list[tuple[IntArray, BoolArray, tuple[
     """
     topics, brokers = len(problem.topic_names), int(problem.targets.sum())
     usable = np.ones((topics, brokers), dtype=bool) if problem.allowed_targets is None else problem.allowed_targets
-    sides = np.zeros((0, topics), dtype=np.int32) if problem.apart is None else problem.apart
+    sides = problem.apart
     kinds, of_topic = np.unique(np.concatenate([sides.T, usable], axis=1), axis=0, return_inverse=True)
     rows = [np.flatnonzero(of_topic.reshape(-1)[problem.topic_of] == at) for at in range(len(kinds))]
     return [
