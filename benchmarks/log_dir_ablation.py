@@ -79,10 +79,10 @@ def drawn(replicas: int, dirs: int, sigma: float, today: Today) -> Dirs:
 
 def _packed(broker: Dirs, of: tuple[float, Today], part: str) -> PackedBroker:
     choices = 0 if part == CP_SAT else log_dir_packing._MOST_CHOICES
-    exchanged = _as_dealt if part == EXCHANGES else log_dir_packing._exchanged
+    exchanged = _as_dealt if part == EXCHANGES else log_dir_packing._improved
     with (
         patch.object(log_dir_packing, "_MOST_CHOICES", choices),
-        patch.object(log_dir_packing, "_exchanged", exchanged),
+        patch.object(log_dir_packing, "_improved", exchanged),
     ):
         started = perf_counter()
         found = pack(broker)

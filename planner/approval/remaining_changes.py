@@ -248,14 +248,14 @@ def _rates(plan: Plan, now: Now, rest: Rest, topics: Sequence[cluster.Topic]) ->
         if new.topic not in found or new.topic in left:
             continue
         topic, expected = found[new.topic], (stated[new.topic].bytes_in or 0, stated[new.topic].bytes_out or 0)
-        dealt = any(each.partition is None and fnmatchcase(topic.name, each.topics) for each in given)
-        if dealt:
+        by_topic = any(each.partition is None and fnmatchcase(topic.name, each.topics) for each in given)
+        if by_topic:
             (of_then,) = with_rates((replace(topic, partitions=topic.partitions[: new.partitions_before]),), given)
             for each in of_then.partitions:
                 yield StatedRateRow(topic.name, each.id, each.bytes_in_per_sec, each.bytes_out_per_sec)
         for each in topic.partitions[new.partitions_before :]:
             known = (topic.name, each.id) in now.rates
-            if dealt or (any(expected) and not known):
+            if by_topic or (any(expected) and not known):
                 rates = (each.bytes_in_per_sec, each.bytes_out_per_sec) if known else expected
                 yield StatedRateRow(topic.name, each.id, *rates)
 

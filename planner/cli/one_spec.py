@@ -33,7 +33,7 @@ from planner.report import markdown as report_markdown
 from planner.report.view import View
 from planner.sweep import candidates_file, choice, evaluate
 from planner.sweep.candidates import without_pandas
-from planner.sweep.choice import Alternative, chosen
+from planner.sweep.choice import Alternative, with_variant
 from planner.sweep.evaluate import Search
 from planner.whatif import (
     consumers_report,
@@ -89,7 +89,7 @@ def added(spec: Spec, plan: Plan) -> Plan:
     """
     if spec.report == ReportSections():
         return plan
-    asked, changed = spec.report, chosen(spec, plan.choice.variant)
+    asked, changed = spec.report, with_variant(spec, plan.choice.variant)
     consumers = None
     if asked.consumers:
         groups = group_events.resolve(changed.consumers, changed.cluster.topics)

@@ -85,7 +85,7 @@ def pack(dirs: Dirs, work: float = MOST_WORK) -> Packed:
     """
     if dirs.total_bytes * len(dirs.settled) > _MOST_BYTES:
         raise OverflowError(f"{dirs.total_bytes} bytes in {len(dirs.settled)} log dirs of one broker are too many")
-    places = _exchanged(dirs, _dealt(dirs))
+    places = _improved(dirs, _first_packing(dirs))
     outside, nearest = dirs.outside(places), dirs.outside(places) == 0
     solvable = len(dirs.sizes) * len(dirs.settled) <= _MOST_CHOICES
     if outside and solvable:
@@ -108,8 +108,8 @@ def _least(dirs: Dirs, outside: int) -> int:
     return max(leaving - outside, coming - outside, 0)
 
 
-def _dealt(dirs: Dirs) -> IntArray:
-    """A first packing: replicas stay in their dirs; new replicas, the largest first, go to the dir that lacks most."""
+def _first_packing(dirs: Dirs) -> IntArray:
+    """Replicas stay in their dirs; new replicas, the largest first, go to the dir that lacks most."""
     places = dirs.homes.copy()
     new, loads = np.flatnonzero(dirs.homes < 0), dirs.held(places)
     counts = np.bincount(places[places >= 0], minlength=len(loads))
@@ -123,7 +123,7 @@ def _dealt(dirs: Dirs) -> IntArray:
     return places
 
 
-def _exchanged(dirs: Dirs, places: IntArray) -> IntArray:
+def _improved(dirs: Dirs, places: IntArray) -> IntArray:
     """The packing improved by moves of single replicas: first nearer to the windows, then with fewer bytes moved.
 
     Every move improves the packing, so the moves end.

@@ -286,7 +286,7 @@ def _balance(
 
 
 def _windows(balance: Balance) -> BalanceWindows:
-    return BalanceWindows(**{knob: str(getattr(balance, knob)) for knob in WINDOWS})
+    return BalanceWindows(**{window: str(getattr(balance, window)) for window in WINDOWS})
 
 
 def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[PartitionChange, ...]:

@@ -199,7 +199,7 @@ def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> co
     return comparison_types.ParetoRow(
         **_front_figures(spec, row, goal, chosen=chosen),
         variant=variant,
-        balance=comparison_types.BalanceWindows(**{knob: row[knob] for knob in WINDOWS}),
+        balance=comparison_types.BalanceWindows(**{window: row[window] for window in WINDOWS}),
         scenarios=row["scenarios"],
     )
 
@@ -207,14 +207,13 @@ def point(variant: str, spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> co
 def _front_figures(spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> dict[str, Any]:
     """A row's figures, with its bound, its gap to the bound, the least seconds of copying, and the scenarios missed."""
     least = None if row["least_bytes"] == UNKNOWN else row["least_bytes"]
-    throttle = spec.execution.throttle_bytes_per_sec
-    known = throttle is not None and spec.cluster.sizes_known
+    throttle = spec.execution.throttle_bytes_per_sec if spec.cluster.sizes_known else None
     return {
         **_candidate_figures(comparison_types.THIS_PLAN if chosen else row["strategy"], row, goal),
         "chosen": chosen,
         "least_bytes_moved": least,
         "gap_percent": None if least is None else bound_and_proof.gap_percent(row["bytes_moved"], least),
-        "seconds_at_throttle": -(-row["busiest_bytes"] // throttle) if known and throttle else None,
+        "seconds_at_throttle": -(-row["busiest_bytes"] // throttle) if throttle else None,
         "scenarios_missed": row["scenarios_missed"],
         **{name: None if row[name] == UNKNOWN else row[name] for name in ("worst_hour", "hours_above_capacity")},
     }

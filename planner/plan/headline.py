@@ -34,13 +34,13 @@ def first_step(plan: Plan) -> str:
     left = plan.unfinished
     if not left:
         return ""
-    within, still = f"budget: at most {budget(left.limits)}", "; ".join(_left(left))
+    within, rest = f"budget: at most {budget(left.limits)}", "; ".join(_left(left))
     limits = structs.asdict(left.limits)
-    fills = [-(-much // most) for term, most in limits.items() if most and (much := getattr(left, term)) is not None]
-    certain, filled = left.steps_at_least, max(fills, default=0)
-    more = f"{'about' if filled > certain else 'at least'} {counted(max(filled, certain), 'more step')}"
+    by_limit = [-(-much // most) for term, most in limits.items() if most and (much := getattr(left, term)) is not None]
+    least, estimate = left.steps_at_least, max(by_limit, default=0)
+    more = f"{'about' if estimate > least else 'at least'} {counted(max(estimate, least), 'more step')}"
     more = more if plan.has_something_to_do else "no step was found"
-    return f"{first_step_lead(plan)} ({within}). {still[0].upper()}{still[1:]}; {more}."
+    return f"{first_step_lead(plan)} ({within}). {rest[0].upper()}{rest[1:]}; {more}."
 
 
 def whole(plan: Plan) -> str:
@@ -124,8 +124,8 @@ def racks(plan: Plan) -> Iterator[str]:
         yield f"{counted(int(broken), 'partition')} could be spread over the racks more evenly and {stay}"
 
 
-def dearer(plan: Plan) -> str:
-    """Says that traffic between racks gets dearer by at least 1 % and 0.01 a month; empty if not, or if unknown."""
+def costs_more(plan: Plan) -> str:
+    """Says that traffic between racks will cost more, by at least 1 % and 0.01 a month; empty if not, or if unknown."""
     of = plan.cross_rack
     today, then = (of.today.money_per_month, of.plan.money_per_month) if of else (None, None)
     if today is None or then is None or then - today < max(0.01, today / 100):
@@ -139,10 +139,10 @@ def target_name(window: str) -> str:
     return "bytes" if window == "disk" else words(window)
 
 
-def calm(plan: Plan) -> bool:
+def all_clear(plan: Plan) -> bool:
     """True if nothing asks for a second look."""
     relaxed = plan.balance.relaxed and plan.changes.rebalance != "none"
-    return not (plan.warnings or relaxed or plan.unfinished or [*racks(plan)] or dearer(plan))
+    return not (plan.warnings or relaxed or plan.unfinished or [*racks(plan)] or costs_more(plan))
 
 
 def _windows(names: Sequence[str]) -> str:
@@ -210,7 +210,7 @@ def _why_nothing(plan: Plan) -> str:
         case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour" | "fewest_bytes_lasting_months":
             return f"that is {chosen(plan)}"
     full = any(row.crossed and row.key.startswith("capacity.") for row in plan.limits)
-    stays = [*["no plan tried brings each broker within its caps"] * full, *racks(plan)]
+    stays = [*(["no plan tried brings each broker within its caps"] if full else []), *racks(plan)]
     if plan.changes.rebalance == "none" and (stays or plan.balance.relaxed):
         return "with rebalance: none, only replicas that must move are moved, and none must"
     if stays or not plan.balance.relaxed:

@@ -213,7 +213,7 @@ def _known(above: int) -> int | None:
 
 def _of_mean(problem: Problem, swept: SweepResult) -> IntArray | None:
     # The sweep's valid row of strategy optimum at the problem's balance, without a scenario.
-    wanted: dict[str, str | int] = {knob: str(getattr(problem.balance, knob)) for knob in WINDOWS}
+    wanted: dict[str, str | int] = {window: str(getattr(problem.balance, window)) for window in WINDOWS}
     wanted |= {"strategy": "optimum", "scenarios": NO_SCENARIOS, "violations": 0}
     row = next((each for each in swept.scores.to_pylist() if wanted.items() <= each.items()), None)
     if row is None:

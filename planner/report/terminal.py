@@ -187,7 +187,7 @@ def show_plan(
     `folder` is the plan's folder, if it has one; `files` is the number of files just written there. Sizes are decimal.
     """
     first_step(headline.first_step(plan), console)
-    style = "bold red" if plan.refused else "bold green" if headline.calm(plan) else "bold yellow"
+    style = "bold red" if plan.refused else "bold green" if headline.all_clear(plan) else "bold yellow"
     say(f"[{style}]{plain(verdict.verdict(plan))}[/]", console)
     say(f"[bold]{plain(headline.headline(plan))}[/]", console)
     if detail == "verdict":

@@ -50,7 +50,7 @@ def verdict(plan: Plan) -> str:
         *([f"valid until {plan.valid_until}"] if plan.valid_until and not plan.refused else []),
     ]
     # Missed targets and the like get separate sentences, because they are no reason not to apply the plan.
-    missed = [headline.balance_missed(plan), *headline.racks(plan), headline.dearer(plan)]
+    missed = [headline.balance_missed(plan), *headline.racks(plan), headline.costs_more(plan)]
     return " ".join(
         [
             f"{lead}{'; ' if waiting else ': '}{'; '.join(parts)}.",

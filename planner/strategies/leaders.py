@@ -91,15 +91,15 @@ def leadable(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray 
     settled = np.where(problem.may_lead_anew, -1 if led is None else led, problem.leaders)
     leading = np.where(free | (settled < 0), -1, here[settled])
     left = wanted.caps[1] - np.bincount(leading[leading >= 0], minlength=len(wanted.caps[1]))
-    looser = windows(problem, Balance(*[NO_TOLERANCE] * len(WINDOWS)))
+    targets, looser = np.flatnonzero(problem.targets), windows(problem, Balance(*[NO_TOLERANCE] * len(WINDOWS)))
     while (leads := _most_led(problem, placed, free, left)) is not None:
         ways = (_cheapest_exchange(problem, placed, each, leads, left, racks) for each in (wanted, looser))
         if (exchange := next(filter(None, ways), None)) is None:
             return placed
-        one, other = np.flatnonzero(problem.targets)[list(exchange[2:])]
-        placed[exchange[0], placed[exchange[0]] == one] = other
-        if exchange[1] >= 0:
-            placed[exchange[1], placed[exchange[1]] == other] = one
+        row, other_row, one, other = (*exchange[:2], *targets[list(exchange[2:])])
+        placed[row, placed[row] == one] = other
+        if other_row >= 0:
+            placed[other_row, placed[other_row] == other] = one
     return placed
 
 
@@ -111,7 +111,7 @@ def _most_led(problem: Problem, placed: IntArray, free: BoolArray, left: LongArr
     rows, here = np.flatnonzero(free), target_numbers(problem)
     at, slots = np.nonzero(may_lead(problem, placed, rows) & (here[placed[rows]] >= 0))
     brokers, ones = here[placed[rows[at], slots]], np.ones(len(at), dtype=np.int64)
-    leads = min_cost_flow.dealt(np.ones(len(rows), dtype=np.int64), (at, brokers, ones), left) > 0
+    leads = min_cost_flow.largest_flow(np.ones(len(rows), dtype=np.int64), (at, brokers, ones), left) > 0
     if np.count_nonzero(leads) == len(rows):
         return None
     led = np.where(free, -1, -2)
@@ -124,8 +124,8 @@ def _cheapest_exchange(
 ) -> tuple[int, int, int, int] | None:
     """Two partitions (the second -1: only the first moves), and the target brokers that they exchange.
 
-    The first has no leader, or its leader could lead one that has none; the second broker, which then leads it, leads
-    less than is left of its cap, or could hand one on. The second keeps its leader. None if there are no such two.
+    The first has no leader, or its leader could lead one that has none. The second broker, which then leads it, leads
+    less than is left of its cap, or could give up one. The second partition keeps its leader. None if there are none.
     """
     every, ways = np.arange(problem.rows), list[tuple[bool, int, int, int, int, int]]()
     moves, brokers = rows_to_place(problem), np.flatnonzero(problem.targets)

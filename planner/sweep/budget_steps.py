@@ -61,10 +61,12 @@ def ladder(problem: Problem) -> tuple[Balance, ...]:
     Leaders that the budget doesn't limit stay as even as asked, because they copy nothing.
     """
     budget, no_topics = problem.budget, _without(problem.balance, _TOPICS)
-    costly = tuple(dict.fromkeys(knob for term in TERMS if getattr(budget, term) is not None for knob in _COSTLY[term]))
+    costly = tuple(
+        dict.fromkeys(window for term in TERMS if getattr(budget, term) is not None for window in _COSTLY[term])
+    )
     everything = ("replicas", *(() if budget.leaders_changed is None else ("leaders",)), *BYTE_WINDOWS)
-    goals = {knob: goal for knob in everything if (goal := getattr(no_topics, knob)) != NO_TOLERANCE}
-    ways = [{knob: Tolerance("part", part, goal) for knob, goal in goals.items()} for part in PARTS]
+    goals = {window: goal for window in everything if (goal := getattr(no_topics, window)) != NO_TOLERANCE}
+    ways = [{window: Tolerance("part", part, goal) for window, goal in goals.items()} for part in PARTS]
     kinds = [
         [no_topics, *_ever_looser(no_topics, costly)],
         [replace(no_topics, **way) for way in ways],
@@ -107,14 +109,16 @@ def within(budget: Budget, spent: Mapping[str, int]) -> bool:
     return all(limit is None or value <= limit for limit, value in limits)
 
 
-def _ever_looser(balance: Balance, knobs: Sequence[str]) -> list[Balance]:
+def _ever_looser(balance: Balance, names: Sequence[str]) -> list[Balance]:
     """A balance with these windows at each level, then one without these windows."""
-    looser = [replace(balance, **{knob: _looser(getattr(balance, knob), level) for knob in knobs}) for level in LEVELS]
-    return [*looser, _without(balance, knobs)]
+    looser = [
+        replace(balance, **{window: _looser(getattr(balance, window), level) for window in names}) for level in LEVELS
+    ]
+    return [*looser, _without(balance, names)]
 
 
-def _without(balance: Balance, knobs: Sequence[str]) -> Balance:
-    return replace(balance, **dict.fromkeys(knobs, NO_TOLERANCE))
+def _without(balance: Balance, names: Sequence[str]) -> Balance:
+    return replace(balance, **dict.fromkeys(names, NO_TOLERANCE))
 
 
 def _looser(tolerance: Tolerance, level: float) -> Tolerance:

@@ -1,8 +1,8 @@
 """The candidate space: which candidates a sweep evaluates, given by their numbers, and how each is made.
 
 Their number is spent by a fixed rule, never by the clock: do nothing; the optimum at the balance asked for; with a
-budget, the part of it that is paid for; the optimum at other points of the knobs' grid, first those that differ in the
-fewest knobs; more optima of equal cost, by tie-break seed, until there are `sweep.solved` optima; one round-robin
+budget, the part of it that is paid for; the optimum at other points of the grid of windows, first those that differ in
+the fewest windows; more optima of equal cost, by tie-break seed, until there are `sweep.solved` optima; one round-robin
 placement; then Kafka's own placements: every (start index, shift) if the number allows them all, the KRaft placer's
 seeds, and classic placements that draw a start index and a shift for every topic. Any worker makes any candidate from
 its number, so no table of all candidates is ever made.
@@ -30,7 +30,7 @@ from planner.sweep import budget_steps
 
 
 class Candidate(NamedTuple):
-    """A strategy's name with its seeds and knobs: everything needed to make the assignment again.
+    """A strategy's name with its seeds and windows: everything needed to make the assignment again.
 
     `start_index` and `next_replica_shift` are Kafka's; -1: drawn from the seed for each topic.
     """
@@ -91,7 +91,7 @@ CANDIDATE_SCHEMA = pa.schema(
         ("seed", pa.int64()),
         ("start_index", pa.int32()),
         ("next_replica_shift", pa.int32()),
-        *((knob, pa.string()) for knob in WINDOWS),
+        *((window, pa.string()) for window in WINDOWS),
         ("scenarios", pa.string()),
     ]
 )
@@ -221,7 +221,7 @@ class Candidates:
 
 def _rows(run: CandidateRun, numbers: LongArray, at: LongArray) -> pa.Table:
     starts, shifts = run.pairs(at)
-    words = [str(getattr(run.balance, knob)) for knob in WINDOWS]
+    words = [str(getattr(run.balance, window)) for window in WINDOWS]
     columns = [numbers, run.strategy, run.seeds(at), starts, shifts, *words, run.scenarios]
     arrays = [
         pa.repeat(pa.scalar(column, field.type), len(at)) if isinstance(column, str) else pa.array(column, field.type)
@@ -261,12 +261,12 @@ def generated(problem: Problem, sweep: Sweep) -> Candidates:
 
 def of_row(values: Mapping[str, Any]) -> Candidate:
     """The candidate of a row; the row may have scores or not."""
-    balance = Balance(**{knob: Tolerance.parse(values[knob]) for knob in WINDOWS})
+    balance = Balance(**{window: Tolerance.parse(values[window]) for window in WINDOWS})
     return Candidate(values["strategy"], values["seed"], values["start_index"], values["next_replica_shift"], balance)
 
 
 def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[CandidateRun]:
-    """Optima: first the grid of knobs, starting with the balance asked for; then tie-break seeds at this balance."""
+    """Optima: first the grid of windows, starting with the balance asked for; then tie-break seeds at this balance."""
     most = _most_solved(problem, sweep, count, among)
     given = budget_steps.asked(problem.budget) or any(sweep.grid.values())
     scenarios = (ALL_SCENARIOS, NO_SCENARIOS) if problem.scenario_names else (NO_SCENARIOS,)
@@ -305,7 +305,7 @@ def work(problem: Problem, run: CandidateRun, *, from_tables: bool) -> float:
 
 def _price(problem: Problem, balance: Balance) -> int:
     size = int(problem.replication_factors.sum()) + len(problem.topic_names) * int(problem.targets.sum())
-    slow = problem.together is not None or any(getattr(balance, knob) != NO_TOLERANCE for knob in BYTE_WINDOWS)
+    slow = problem.together is not None or any(getattr(balance, window) != NO_TOLERANCE for window in BYTE_WINDOWS)
     if slow or bool((problem.disk_limit_bytes[problem.targets] >= 0).any()):
         return max(_TIMES_BYTES * size, _LEAST_SOLVED_BYTES)
     return max(size, _LEAST_SOLVED)
@@ -317,15 +317,17 @@ def _seed(sweep: Sweep, number: int) -> int:
 
 
 def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
-    """The balance asked for, then every combination of the knobs, first those that differ from it in the fewest."""
+    """The balance asked for, then every combination; those that differ from it in the fewest windows come first."""
     wanted = problem.balance
     if budget_steps.asked(problem.budget):
         return budget_steps.ladder(problem)
     if problem.rebalance != "all":
         return [wanted]
-    axes = [(getattr(wanted, knob), *_filled(problem, grid).get(knob, ())) for knob in WINDOWS]
+    axes = [(getattr(wanted, window), *_filled(problem, grid).get(window, ())) for window in WINDOWS]
     points = [Balance(*point) for point in product(*axes)]
-    return sorted(points, key=lambda point: sum(getattr(point, knob) != getattr(wanted, knob) for knob in WINDOWS))
+    return sorted(
+        points, key=lambda point: sum(getattr(point, window) != getattr(wanted, window) for window in WINDOWS)
+    )
 
 
 def _filled(problem: Problem, grid: BalanceGrid) -> BalanceGrid:

@@ -63,7 +63,7 @@ def alternatives(spec: Spec) -> tuple[Alternative, ...]:
     return tuple(found)
 
 
-def chosen(spec: Spec, variant: str) -> Spec:
+def with_variant(spec: Spec, variant: str) -> Spec:
     """The spec with the changes of a variant."""
     changes = next((each.changes for each in spec.sweep.variants if each.name == variant), spec.changes)
     return replace(spec, changes=changes)
@@ -136,21 +136,21 @@ def choose(tried: Sequence[Swept]) -> Chosen:
     open_to = [0] if asked_base else [at for at, each in enumerate(best) if each.why_not is None]
     if rule.rule == "within_budget" and (best[0].why_not if asked_base else not open_to):
         _refuse_spending(tried[:1] if asked_base else tried)
-    if asked_base and best[0].why_not:
+    if asked_base and (why_not := best[0].why_not):
         possible = [each.name for each, found in zip(tried, best, strict=True) if found.why_not is None]
         if possible:
             raise InfeasibleError(
                 f"changes: no candidate keeps every rule; variants that have a valid plan: {', '.join(possible)}; "
                 "allowed: one of them as changes, or another sweep.choose"
             )
-    if asked_base and best[0].why_not is _OVER_CAPS:
-        raise InfeasibleError(
-            f"{_OVER_CAPS}: too many partitions have all of their replicas on capped brokers; allowed: a higher "
-            "max_leaders, max_replicas on the same brokers, or a looser balance"
-        )
+        if why_not == _OVER_CAPS:
+            raise InfeasibleError(
+                f"{_OVER_CAPS}: too many partitions have all of their replicas on capped brokers; allowed: a higher "
+                "max_leaders, max_replicas on the same brokers, or a looser balance"
+            )
     if not open_to and rule.rule not in ("asked", "within_budget"):
         _refuse(tried, rule)
-    at = min(open_to or range(len(tried)), key=lambda number: (_key(tried[number], rule, best[number].row), number))
+    at = min(open_to or range(len(tried)), key=lambda each: (_key(tried[each], rule, best[each].row), each))
     return Chosen(at, best[at].row, _why(tried, at, best[at].row), best)
 
 
@@ -251,9 +251,9 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
     rule, others = rule_of(tried[0].spec), f" of {len(tried)} alternatives" if len(tried) > 1 else ""
     moved, unit = size(row["bytes_moved"]), "bytes"
     measure = MEASURES[row["imbalance_measure"]].replace("size_bytes", "bytes").replace("_", " ")
-    most = percent(row["imbalance_ppm"] / 10_000)
+    above_share = percent(row["imbalance_ppm"] / 10_000)
     above = (
-        f"no broker is more than {most} above its share of {measure} (by capacity, racks ignored)"
+        f"no broker is more than {above_share} above its share of {measure} (by capacity, racks ignored)"
         if row["imbalance_ppm"]
         else "no broker is above its share"
     )
@@ -269,8 +269,8 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
             paid = "the part of the whole change that the budget pays for" if row["strategy"] == PART else paid
             return f"{paid}: copies {moved}, {above}"
         case "most_even_within_bytes":
-            most = f"at most {stated(rule.value)} (sweep.choose)"
-            return f"the most even plan tried{others} that copies {most}: copies {moved}, {above}"
+            allowed = f"at most {stated(rule.value)} (sweep.choose)"
+            return f"the most even plan tried{others} that copies {allowed}: copies {moved}, {above}"
         case "lowest_worst_hour_within_bytes":
             what = f"the lowest worst hour{others} of the plans that copy at most {stated(rule.value)}"
             return f"{what}: copies {moved}, {hour}"
@@ -298,7 +298,7 @@ def _refuse_spending(tried: Sequence[Swept]) -> None:
     The message names the least that the tried plans take, not all possible plans: a sweep may try only some balances of
     the ladder.
     """
-    sound = [(each.name, row) for each in tried for row in _pool(each) if not row["violations"]]
+    sound = [(each.name, row) for each in tried for row in _pool(each)]
     lines = []
     for term in budget_steps.TERMS:
         if (allowed := getattr(tried[0].spec.budget, term)) is not None and sound:
@@ -314,7 +314,7 @@ def _refuse_spending(tried: Sequence[Swept]) -> None:
 
 def _refuse(tried: Sequence[Swept], rule: Choice) -> None:
     """UnsafePlanError if there are valid plans, but none within the budget or the amount of `sweep.choose`."""
-    sound = [(each, row) for each in tried for row in _pool(each) if not row["violations"]]
+    sound = [(each, row) for each in tried for row in _pool(each)]
     rows = [row for each, row in sound if budget_steps.within(each.spec.budget, row)]
     if sound and not rows:
         _refuse_spending(tried)

@@ -196,7 +196,7 @@ def row_of_given(
         "start_index": -1,
         "next_replica_shift": -1,
         "scenarios": scenarios,
-        **{knob: str(getattr(balance, knob)) for knob in WINDOWS},
+        **{window: str(getattr(balance, window)) for window in WINDOWS},
         **{field.name: int(getattr(found, field.name)[0]) for field in fields(found)},
         **dict(zip(HOURS, [-1] * len(HOURS) if week is None else week.judged(assignment), strict=True)),
     }

@@ -160,7 +160,7 @@ def _states(study: FailureStudy, scenarios: FailureSets, sets: IntArray) -> Iter
     problem, brokers = study.problem, len(study.problem.broker_ids)
     facts = np.zeros((len(sets), len(FACTS)), dtype=np.int64)
     loads = np.zeros((len(sets), brokers, study.measures), dtype=np.int64)
-    calm = np.zeros((1, brokers, study.measures), dtype=np.int64)
+    unfailed = np.zeros((1, brokers, study.measures), dtype=np.int64)
     nobody, unused = np.zeros((1, 0), dtype=np.int32), np.zeros((1, len(FACTS)), dtype=np.int64)
     live = ~(scenarios.domains.of[None, :, None] == sets[:, None, :]).any(axis=2)
     few = scenarios.kind in (BROKERS, RACKS)
@@ -171,7 +171,7 @@ def _states(study: FailureStudy, scenarios: FailureSets, sets: IntArray) -> Iter
     for number, name in enumerate(study.names):
         each = study.tables[_domain_kind(scenarios.kind)][number]
         add(each, sets, facts, loads)
-        add(each, nobody, unused, calm)
+        add(each, nobody, unused, unfailed)
         shown = np.where(live[:, :, None], loads, -1)
         held = np.where(live, study.held_bytes[number], -1)
         over = disks & (held > study.disk_bytes)
@@ -184,7 +184,7 @@ def _states(study: FailureStudy, scenarios: FailureSets, sets: IntArray) -> Iter
         columns |= {"size_bytes_most": held.max(axis=1), "over_capacity": over.sum(axis=1)}
         columns |= dict.fromkeys(unknown, np.full(len(sets), -1))
         listed = few or name in (TODAY, PLANNED)
-        gained = np.where(live, loads[:, :, 0] - calm[:, :, 0], 0) if listed else None
+        gained = np.where(live, loads[:, :, 0] - unfailed[:, :, 0], 0) if listed else None
         yield _State(number, name, columns, gained)
 
 

@@ -32,7 +32,7 @@ from planner.plan.document.whatif_types import (
     WorstFailure,
 )
 from planner.report.view import Column, Joined, Lines, Name, Sentence, Table, Value, View, ViewSection, told
-from planner.sweep.choice import chosen
+from planner.sweep.choice import with_variant
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, outcome, stages, worse
 from planner.whatif.failure_sets import BROKERS, CONFIDENCE, RACKS, FailureSets, explained, failed_slots
 
@@ -64,7 +64,7 @@ class Subject:
 
         Without a plan the cluster is as it is today. New partitions are left out, because they don't exist yet.
         """
-        changes = chosen(spec, plan.choice.variant).changes if plan else Changes()
+        changes = with_variant(spec, plan.choice.variant).changes if plan else Changes()
         if changes.new_partitions:
             notes = (*notes, "new partitions of the plan aren't counted")
         if changes.set_racks:

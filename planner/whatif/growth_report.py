@@ -52,7 +52,7 @@ def document(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[R
         **structs.asdict(found) | {"notes": (*_plan_notes(spec), *found.notes)},
         format_version=FORMAT_VERSION,
         cluster=spec.cluster.name,
-        first_step=_first_step(spec, rows[0]) or None,
+        first_step=_first_step(spec, rows[0]),
     )
 
 
@@ -73,13 +73,13 @@ def section(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Ro
     )
 
 
-def _first_step(spec: Spec, planned: Row) -> str:
-    """A note if the budget needs several steps, because growth is judged for the whole change; empty for one step."""
+def _first_step(spec: Spec, planned: Row) -> str | None:
+    """A note if the budget needs several steps, because growth is judged for the whole change; None for one step."""
     limits = asdict(spec.budget)
     spent = [(planned.get(name, 0), limit) for name, limit in limits.items() if limit is not None]
     steps = max((-(-moved // max(limit, 1)) for moved, limit in spent), default=0)
     if steps <= 1:
-        return ""
+        return None
     parts = (counted(planned["replicas_moved"], "replica"), counted(planned["leaders_changed"], "leader"))
     budget = headline.budget(BudgetLimits(**limits))
     copied = f"{size(planned['bytes_moved'])}, " if spec.cluster.sizes_known else ""
@@ -295,7 +295,7 @@ def _brokers(found: GrowthSection) -> Table[GrowthBrokerRow]:
         months = [each for state in states for each in (state.disk_month, state.network_month) if each is not None]
         return min(months, default=1 << 30)
 
-    then = f"Bytes in {found.months} months: as today"
+    then = f"Bytes in {found.months} months: "
     # A limit that no broker has gets no column.
     disks = any(row.disk_limit_bytes is not None for row in found.brokers)
     networks = any(row.network_limit is not None for row in found.brokers)
@@ -310,8 +310,8 @@ def _brokers(found: GrowthSection) -> Table[GrowthBrokerRow]:
         column("Broker", lambda row: str(row.id)),
         column("Rack", lambda row: None if row.rack is None else Name(row.rack, _LONGEST_RACK), numeric=False),
         column("Disk\nlimit", lambda row: Quantity(row.disk_limit_bytes, "bytes")),
-        column(then, lambda row: held(row.today), narrow=f"in {found.months} months:\nas today"),
-        column(then.replace("as today", "as planned"), lambda row: held(row.planned), narrow="\nas planned"),
+        column(f"{then}as today", lambda row: held(row.today), narrow=f"in {found.months} months:\nas today"),
+        column(f"{then}as planned", lambda row: held(row.planned), narrow="\nas planned"),
         *(full("Disk", "disk_month") if disks else ()),
         *(full("Network", "network_month") if networks else ()),
     )

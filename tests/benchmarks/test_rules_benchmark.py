@@ -14,11 +14,11 @@ SPEC = cases.to_spec(cases.make("expand-small"))
 def test_each_rule_is_in_the_problem(name: str) -> None:
     """Each rule is in its problem, and the plain problem has none."""
     without, problem = build(SPEC), build(rules.RULES[name](SPEC))
-    assert (without.caps, without.allowed, without.leader_ranks, without.apart) == (None, None, None, None)
+    assert (without.caps, without.allowed, without.leader_ranks, without.apart_by) == (None, None, None, ())
     assert (without.together, without.rebalance) == (None, "all")
-    rules_of_brokers = (problem.caps, problem.allowed, problem.leader_ranks, problem.apart, problem.together)
+    rules_of_brokers = (problem.caps, problem.allowed, problem.leader_ranks, problem.together)
     switched = [each is not None for each in rules_of_brokers]
-    assert 1 == sum(switched) + (problem.rebalance == "racks")
+    assert 1 == sum(switched) + len(problem.apart_by) + (problem.rebalance == "racks")
 
 
 @pytest.mark.slow

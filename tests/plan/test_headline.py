@@ -46,7 +46,7 @@ def test_a_first_step_says_so_first() -> None:
         "not balanced yet: topic replicas; whether later steps can meet all targets is unknown"
     )
     assert "" == headline.balance_met(typed(plan))
-    assert not headline.calm(typed(plan))
+    assert not headline.all_clear(typed(plan))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_racks_that_stay_uneven_are_said() -> None:
     nothing = "Nothing to do: with rebalance: none, only replicas that must move are moved, and none must."
     assert nothing == headline.headline(typed(plan))
     assert [said] == [*headline.racks(typed(plan))]
-    assert not headline.calm(typed(plan))
+    assert not headline.all_clear(typed(plan))
     plan["spec"] |= {"racks_as_today": True}
     left = said.replace("stay as they are (rebalance: none)", "aren't repaired (rack_aware: as_today)")
     assert [left] == [*headline.racks(typed(plan))]

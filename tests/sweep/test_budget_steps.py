@@ -99,8 +99,8 @@ def test_ladder_has_nothing_that_the_budget_cannot_pay_for() -> None:
 def test_ladder_loosens_first_what_costs(budget, kept) -> None:
     """The ladder first loosens what the budget's terms pay for; other targets stay as asked for."""
     wanted, _, first, *_ = rungs(budget)
-    for knob in ("replicas", "leaders", "disk"):
-        assert (knob in kept) == (getattr(wanted, knob) == getattr(first, knob)), knob
+    for window in ("replicas", "leaders", "disk"):
+        assert (window in kept) == (getattr(wanted, window) == getattr(first, window)), window
 
 
 def crowding(budget: Budget) -> Spec:

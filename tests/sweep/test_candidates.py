@@ -104,7 +104,7 @@ def test_the_grid_of_the_yaml() -> None:
     problem = problem_of(no_racks(0, 1, 2), ROWS, balance=balance_of(1, 1, 1))
     grid = {"replicas": (Tolerance.parse("5%"), Tolerance.parse(1)), "topic_replicas": (Tolerance.parse("none"),)}
     table = candidates(problem, Sweep(1000, grid=grid)).to_pylist()
-    found = [tuple(each[knob] for knob in WINDOWS) for each in table if each["strategy"] == "optimum"]
+    found = [tuple(each[window] for window in WINDOWS) for each in table if each["strategy"] == "optimum"]
     points = [("1", "1", "1"), ("1", "1", "none"), ("5%", "1", "1"), ("5%", "1", "none")]
     expected = [(*point, *["none"] * 4) for point in points]
     assert expected == list(dict.fromkeys(found))
@@ -131,7 +131,7 @@ def test_forced_only_has_no_grid() -> None:
     changes = Changes(remove_brokers=(1,), rebalance="none")
     table = candidates(problem_of(no_racks(0, 1, 2), ROWS, changes=changes), Sweep(100))
     optima = [each for each in table.to_pylist() if each["strategy"] == "optimum"]
-    assert (20, 1) == (len(optima), len({tuple(each[knob] for knob in WINDOWS) for each in optima}))
+    assert (20, 1) == (len(optima), len({tuple(each[window] for window in WINDOWS) for each in optima}))
 
 
 def test_nothing_to_place() -> None:
@@ -147,7 +147,7 @@ def test_rows_become_candidates_again() -> None:
     table = candidates(problem, Sweep(50, 3))
     assert problem.balance == of_row(table.slice(0, 1).to_pylist()[0]).balance
     assert {("10%", "5%", "0.5%")} == {
-        tuple(each[knob] for knob in WINDOWS[4:]) for each in table.to_pylist() if each["strategy"] != "optimum"
+        tuple(each[window] for window in WINDOWS[4:]) for each in table.to_pylist() if each["strategy"] != "optimum"
     }
     assert {"2.5%"} == set(table["replicas"].to_pylist()) - {"5%", "10%", "25%"}
 
@@ -186,7 +186,9 @@ def test_solved_plans_are_as_many_as_asked_for_with_a_budget_too() -> None:
 def optima(problem: Problem, sweep: Sweep, among: int = 1) -> list[tuple[str, ...]]:
     """The windows of each solved plan, one row for each."""
     table = candidates(problem, sweep, among).to_pylist()
-    return [(*(each[knob] for knob in WINDOWS), each["scenarios"]) for each in table if each["strategy"] == "optimum"]
+    return [
+        (*(each[window] for window in WINDOWS), each["scenarios"]) for each in table if each["strategy"] == "optimum"
+    ]
 
 
 def test_a_grid_of_our_own() -> None:
@@ -222,7 +224,7 @@ def test_alternatives_share_the_budget() -> None:
     assert len(optima(problem, Sweep(), 4)) <= len(optima(problem, Sweep())) / 2
 
 
-def test_scenarios_are_a_knob() -> None:
+def test_scenarios_are_in_the_grid() -> None:
     """Every point of the grid is solved with and without scenarios; the balance asked for comes first, with them."""
     problem = problem_of(no_racks(0, 1), ROWS, sweep=Sweep(growth=(Growth("twice", "x", 2.0),)))
     found = optima(problem, Sweep(1000))

@@ -146,12 +146,14 @@ def _total_size(document: Document, assignment: Assignment) -> Iterator[PathFind
 def _total_rates(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Sums of traffic over all replicas must fit into 64 bits. A topic's rate is the sum of its partitions' rates."""
     of_topics = (each for each in stated_rates(document) if each.partition is None)
-    dealt = [(each.bytes_in_per_sec or 0) + (each.bytes_out_per_sec or 0) for each in of_topics]
+    topic_rates = [(each.bytes_in_per_sec or 0) + (each.bytes_out_per_sec or 0) for each in of_topics]
     own = [row.bytes_in_per_sec + row.bytes_out_per_sec for topic in assignment.topics for row in topic.partitions]
     most = max((scenario.factor for scenario in growth(document)), default=1)
-    total = (max(dealt, default=0) * len(assignment.topics) + sum(own)) * len(target_brokers(document)) * max(most, 1)
+    total = (
+        (max(topic_rates, default=0) * len(assignment.topics) + sum(own)) * len(target_brokers(document)) * max(most, 1)
+    )
     if total > LARGEST:
-        key = "rates" if dealt else "topics"
+        key = "rates" if topic_rates else "topics"
         message = f"all traffic together may be more than {LARGEST} bytes/s; allowed: rates of real clusters"
         yield ("cluster", key), message
 

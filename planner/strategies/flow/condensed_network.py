@@ -316,7 +316,7 @@ def dealt_to_racks(topics: IntArray, units: LongArray, room: LongArray, arrivals
         return room
     given, (rows, to) = np.zeros(room.shape, dtype=np.int64), np.nonzero(room)
     pools = topics[rows] * room.shape[1] + to
-    given[rows, to] = min_cost_flow.dealt(units, (rows, pools, room[rows, to]), arrivals.ravel())
+    given[rows, to] = min_cost_flow.largest_flow(units, (rows, pools, room[rows, to]), arrivals.ravel())
     return given
 
 

@@ -128,7 +128,7 @@ def solve(
     unit of excess costs its window's price times this factor. CostRangeError if the costs are too large.
     """
     beyond = [] if excess_factor is None else [_excess(w, excess_factor) for w in windowed]
-    inside = [arcs(w.tails, w.heads, w.high, 0, w.low) for w in windowed]
+    inside = _inside(windowed)
     parts = [plain, *inside, *beyond]
     if max(int(part.costs.max(initial=0)) for part in parts) > largest_cost(len(supplies)):
         raise CostRangeError
@@ -143,6 +143,10 @@ def solve(
     through = tuple(each + _beyond(units_beyond) for each, units_beyond in zip_longest(within, taken))
     cost = int((units * plain.costs).sum())
     return Flow(units, cost, excess, through, excess_factor=excess_factor, beyond=tuple(taken))
+
+
+def _inside(windowed: Sequence[Windowed]) -> list[Arcs]:
+    return [arcs(w.tails, w.heads, w.high, 0, w.low) for w in windowed]
 
 
 def _carried(parts: Sequence[Arcs], supplies: LongArray) -> list[LongArray] | None:
@@ -172,7 +176,7 @@ def _whole(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow) -> tuple[A
     The arcs have the costs that were minimized.
     """
     plain = replace(plain, costs=(plain.costs >> solved.shift) * solved.cost_factor)
-    inside = [arcs(w.tails, w.heads, w.high, 0, w.low) for w in windowed]
+    inside = _inside(windowed)
     if solved.excess_factor is None:
         return join(plain, *inside), np.concatenate([solved.units, *solved.through])
     outside = [_excess(w, solved.excess_factor) for w in windowed]
@@ -235,14 +239,14 @@ def solve_excess_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: Lo
     if least is None:
         return None
 
-    def at(coarse: Arcs) -> Flow | None:
-        return _dearer_until(
+    def solve_at(coarse: Arcs) -> Flow | None:
+        return _raised_until(
             lambda factor: solve(coarse, windowed, supplies, excess_factor=factor),
             lambda flow: flow.excess <= least.excess,
             4 * max(1, int(coarse.costs.max(initial=1))),
         )
 
-    return _at_finest(plain, at)
+    return _at_finest(plain, solve_at)
 
 
 def solve_cost_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray) -> Flow | None:
@@ -252,24 +256,24 @@ def solve_cost_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: Long
     the flow costs C. Costs that are too large for the solver are rounded down in this step; the result's cost is C.
     """
     open_windows = tuple(opened(window) for window in windowed)
-    cheapest = solve(plain, open_windows, supplies)
-    if cheapest is None:
+    least_cost = solve(plain, open_windows, supplies)
+    if least_cost is None:
         return None
 
-    def at(coarse: Arcs) -> Flow | None:
+    def solve_at(coarse: Arcs) -> Flow | None:
         if (least := solve(coarse, open_windows, supplies)) is None:
             return None
 
-        def dearer(factor: int) -> Flow | None:
+        def raised(factor: int) -> Flow | None:
             if int(coarse.costs.max(initial=0)) * factor > largest_cost(len(supplies)):
                 raise CostRangeError
             flow = solve(replace(coarse, costs=coarse.costs * factor), windowed, supplies, excess_factor=1)
             return None if flow is None else replace(flow, cost=flow.cost // factor, cost_factor=factor)
 
-        return _dearer_until(dearer, lambda flow: flow.cost <= least.cost, 1000)
+        return _raised_until(raised, lambda flow: flow.cost <= least.cost, 1000)
 
-    flow = _at_finest(plain, at)
-    return None if flow is None else replace(flow, cost=cheapest.cost)
+    flow = _at_finest(plain, solve_at)
+    return None if flow is None else replace(flow, cost=least_cost.cost)
 
 
 def _at_finest(plain: Arcs, solve_at: Callable[[Arcs], Flow | None]) -> Flow | None:
@@ -283,7 +287,7 @@ def _at_finest(plain: Arcs, solve_at: Callable[[Arcs], Flow | None]) -> Flow | N
     raise AssertionError("costs of nothing always fit")
 
 
-def _dearer_until(solve_at: Callable[[int], Flow | None], enough: Callable[[Flow], bool], factor: int) -> Flow | None:
+def _raised_until(solve_at: Callable[[int], Flow | None], enough: Callable[[Flow], bool], factor: int) -> Flow | None:
     while True:
         flow = solve_at(factor)
         if flow is None or enough(flow):
@@ -343,8 +347,8 @@ class Face:
             return self
         nodes, numbers = np.unique(np.concatenate([self.tails[at], self.heads[at]]), return_inverse=True)
         tails, heads = numbers.reshape(2, -1).astype(np.int32)
-        arcs = Arcs(tails, heads, self.high[at], costs[at], self.low[at])
-        best = _optimal_face(arcs, cheapest(arcs, self.units[at]), len(nodes))
+        network = Arcs(tails, heads, self.high[at], costs[at], self.low[at])
+        best = _optimal_face(network, cheapest(network, self.units[at]), len(nodes))
         low, high, all_units = self.low.copy(), self.high.copy(), self.units.copy()
         low[at], high[at], all_units[at] = best.low, best.high, best.units
         return replace(self, low=low, high=high, units=all_units)
@@ -374,7 +378,7 @@ def _optimal_face(arcs: Arcs, units: LongArray, nodes: int) -> Face:
     return Face(arcs.tails, arcs.heads, np.where(free, arcs.lows, units), np.where(free, arcs.capacities, units), units)
 
 
-def dealt(given: LongArray, pairs: tuple[IntArray, IntArray, LongArray], taken: LongArray) -> LongArray:
+def largest_flow(given: LongArray, pairs: tuple[IntArray, IntArray, LongArray], taken: LongArray) -> LongArray:
     """Units (K,) of the largest flow from givers (N,) to takers (M,) over pairs: giver, taker and capacity of each."""
     solver, source, sink = max_flow.SimpleMaxFlow(), len(given) + len(taken), len(given) + len(taken) + 1
     givers, takers = np.split(np.arange(source, dtype=np.int32), [len(given)])

@@ -174,7 +174,7 @@ def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving
         np.ones(len(at), dtype=np.int64),
     )
     given, taken = (each.ravel().astype(np.int64) for each in (entered[entering], arriving))
-    chosen = min_cost_flow.dealt(given, pairs, taken) > 0
+    chosen = min_cost_flow.largest_flow(given, pairs, taken) > 0
     return np.stack([entering[at[chosen]], brokers[chosen]]).astype(np.int32)
 
 
