@@ -8,6 +8,7 @@ steps. A partition that waits keeps its replicas and its leader; a plan made fro
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, zip_longest
 
@@ -17,10 +18,11 @@ from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE, Balance, Tolerance
 from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
 from planner.model.formats import exactly, stated
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, badly_led, led_by_several
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Budget
 from planner.model.together import without_waiting
 from planner.scoring.growth_scenarios import without
+from planner.scoring.independent_check import broken_rules
 from planner.scoring.score import adding
 from planner.scoring.window_excess import beyond
 from planner.scoring.windows import held_today, windows
@@ -129,24 +131,22 @@ def _looser(tolerance: Tolerance, level: float) -> Tolerance:
 
 
 def first_step(problem: Problem) -> Problem:
-    """The problem unchanged if its budget pays for everything, or for none of the necessary changes. Else the
-    partitions that wait are not movable and keep their number of replicas; they are `deferred` if they must change.
+    """The problem unchanged if its budget pays for everything, or for no change at all. Else the partitions that wait
+    are not movable and keep their number of replicas; they are `deferred` if they must change.
     """
     if not asked(problem.budget) or (costs := _costs(problem)) is None:
         return problem
-    # A partition that isn't forced but copies does so for the rack rule. One whose leader changes only for the balance
-    # may stay as it is.
-    led = today(problem)
-    must = problem.forced | (costs[1] > 0) | badly_led(problem, led) | led_by_several(problem, led)
+    # One that only changes its leader, for balance alone, may stay as it is.
+    must = _must_change(problem) | (costs[1] > 0)
     done = _affordable(problem, costs, must)
     deferred = must & ~done
-    if done.all() or (deferred.any() and not costs[:, must & done].any()):
+    if done.all():
         return problem
     held = (problem.replicas >= 0).sum(axis=1).astype(problem.replication_factors.dtype)
     together = problem.together
     if together is not None:
         together = without_waiting(together, ~done & problem.movable)
-    return replace(
+    step = replace(
         problem,
         together=together,
         movable=problem.movable & done,
@@ -154,6 +154,16 @@ def first_step(problem: Problem) -> Problem:
         replication_factors=np.where(done, problem.replication_factors, held),
         deferred=deferred,
     )
+    none = deferred.any() and not costs[:, must & done].any()
+    return problem if none and not _pays_for_balance(step) else step
+
+
+def _pays_for_balance(step: Problem) -> bool:
+    """True if the budget pays for a part of a plan in which nothing must change."""
+    with suppress(InfeasibleError):
+        if step.rebalance == "all":
+            return bool((part_of(step, optimum.solve(step, step.balance).assignment) != today(step)).any())
+    return False
 
 
 def _costs(problem: Problem) -> LongArray | None:
@@ -177,15 +187,26 @@ def part_of(problem: Problem, whole: IntArray) -> IntArray:
 
     A partition copies as much in a later step, so steps along one plan copy no more in all than the plan at once.
     """
-    done = _affordable(problem, _costs_of(problem, whole), problem.forced)
-    return np.where(done[:, None], whole, today(problem))
+    stays = today(problem)
+    # Where another replica than the preferred one leads today, staying takes an election, too.
+    least = _costs_of(problem, stays)
+    done = _affordable(problem, _costs_of(problem, whole) - least, _must_change(problem), least.sum(axis=1))
+    return np.where(done[:, None], whole, stays)
 
 
-def _affordable(problem: Problem, costs: LongArray, must: BoolArray) -> BoolArray:
+def _must_change(problem: Problem) -> BoolArray:
+    """(P,): the partitions that changes force, or that break a rule today."""
+    must: BoolArray = problem.forced | np.any(list(broken_rules(problem, today(problem)).values()), axis=0)
+    return must
+
+
+def _affordable(problem: Problem, costs: LongArray, must: BoolArray, spent: LongArray | int = 0) -> BoolArray:
     """(P,): the partitions that the budget pays for: first those that must change, then the others."""
-    done: BoolArray = (costs == 0).all(axis=0)
-    endless, limits = np.iinfo(np.int64).max, [getattr(problem.budget, term) for term in TERMS]
+    done: BoolArray = np.all(costs <= 0, axis=0)
+    # Amounts without a limit may be negative, but never run out.
+    endless, limits = np.iinfo(np.int64).max >> 1, [getattr(problem.budget, term) for term in TERMS]
     left = np.array([endless if limit is None else limit for limit in limits], dtype=np.int64)
+    left -= spent + costs[:, done].sum(axis=1)
     for among in (must, ~must):
         # First whole groups that the rest of the budget pays for; then single partitions, each group's largest first.
         for whole in (True, False):

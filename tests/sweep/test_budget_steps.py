@@ -242,6 +242,26 @@ def test_a_leader_that_a_rule_changes_waits_for_the_budget(rule: dict[str, Any])
     assert planned(carried_out(asked, document))["complete"]
 
 
+def test_a_part_pays_first_for_rules_and_for_leaders_that_are_not_preferred() -> None:
+    """The only election goes to the partition that a demoted broker leads, or is needed where nothing is copied."""
+    rows, only = {"t": [(2, 3), (1, 2)]}, Budget(leaders_changed=1)
+    demoted = build(spec_of(no_racks(1, 2, 3), rows, budget=only, changes=Changes(demote_brokers=(1,))))
+    behind = build(spec_of(no_racks(1, 2, 3), rows, budget=replace(only, bytes_moved=0), leaders={"t": [2, 2]}))
+
+    assert [[1, 2], [1, 0]] == budget_steps.part_of(demoted, np.array([[2, 1], [1, 0]])).tolist()
+    assert [[1, 2], [0, 1]] == budget_steps.part_of(behind, np.array([[2, 1], [2, 0]])).tolist()
+
+
+def test_a_partition_above_the_budget_does_not_stop_a_step() -> None:
+    """What breaks the rack rule is too large for any step; a smaller partition evens out the brokers."""
+    racks, rows = {1: "a", 2: "a", 3: "b"}, {"t": [(1, 2), (1, 3), (1, 3), (1, 3)]}
+    sizes = {"t": [90, 20, 20, 20]}
+    document = planned(spec_of(racks, rows, sizes=sizes, budget=Budget(bytes_moved=40), sweep=Sweep(30)))
+
+    assert (False, 1) == (document["complete"], document["unfinished"]["partitions"])
+    assert 40 >= document["budget"]["spent"]["bytes_moved"] > 0
+
+
 def test_what_must_change_is_paid_for_before_other_leaders() -> None:
     """The only election goes to the topic with a new factor, although the other one is cheaper, and doesn't wait."""
     rows, leaders = {"a": [(1, 2)], "b": [(2, 3)]}, {"a": [2], "b": [3]}
