@@ -6,10 +6,11 @@ from dataclasses import asdict, replace
 import numpy as np
 from msgspec import structs
 
-from planner.model.build_problem import build
+from planner.model.build_problem import build, today
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Spec
 from planner.plan.document import request_types
+from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after, on_all_brokers
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
@@ -73,7 +74,9 @@ def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
     """By term, (P,): the least that each waiting partition needs, whatever later steps choose."""
     waiting = problem.waits
     kept = ((problem.replicas >= 0) & problem.targets[problem.replicas]).sum(axis=1)
-    copies = np.where(waiting, (asked.replication_factors - kept).clip(min=0), 0).astype(np.int64)
+    rules = independent_check.broken_rules(asked, today(asked))
+    moves = (kept == asked.replication_factors) & (rules["rack spread"] | rules["placement"])
+    copies = np.where(waiting, (asked.replication_factors - kept).clip(min=0) + moves, 0).astype(np.int64)
     elected = waiting & (problem.leaders >= 0) & ~problem.targets[problem.leaders]
     return dict(zip(TERMS, (copies * problem.size_bytes, copies, elected.astype(np.int64)), strict=True))
 

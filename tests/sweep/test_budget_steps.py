@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clusters import balance_of, no_racks, spec_of, specs
+from clusters import Racks, balance_of, no_racks, spec_of, specs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -21,7 +21,7 @@ from planner.model.build_problem import build, today
 from planner.model.cluster import Broker, Partition
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.file_reading import resource
-from planner.model.recorded import ReplicationFactorRow, SpecLimits
+from planner.model.recorded import PlacementRuleRow, ReplicationFactorRow, SpecLimits
 from planner.model.spec import Budget, Changes, Spec, Sweep
 from planner.plan import build as plan
 from planner.plan.document.codec import as_json
@@ -252,13 +252,19 @@ def test_a_part_pays_first_for_rules_and_for_leaders_that_are_not_preferred() ->
     assert [[1, 2], [0, 1]] == budget_steps.part_of(behind, np.array([[2, 1], [2, 0]])).tolist()
 
 
-def test_a_partition_above_the_budget_does_not_stop_a_step() -> None:
-    """What breaks the rack rule is too large for any step; a smaller partition evens out the brokers."""
-    racks, rows = {1: "a", 2: "a", 3: "b"}, {"t": [(1, 2), (1, 3), (1, 3), (1, 3)]}
-    sizes = {"t": [90, 20, 20, 20]}
-    document = planned(spec_of(racks, rows, sizes=sizes, budget=Budget(bytes_moved=40), sweep=Sweep(30)))
+@pytest.mark.parametrize(
+    ("racks", "rule"),
+    [
+        ({1: "a", 2: "a", 3: "b"}, {}),
+        (no_racks(1, 2, 3), {"placement": (PlacementRuleRow("big", "s", (2, 3), exclusive=False),)}),
+    ],
+)
+def test_a_partition_above_the_budget_does_not_stop_a_step(racks: Racks, rule: dict[str, Any]) -> None:
+    """What breaks the rack rule or placement is too large for any step; smaller partitions even out the brokers."""
+    rows, sizes = {"big": [(1, 2)], "small": [(1, 3), (1, 3), (1, 3)]}, {"big": [90], "small": [20, 20, 20]}
+    document = planned(spec_of(racks, rows, sizes=sizes, budget=Budget(bytes_moved=40), sweep=Sweep(30), **rule))
 
-    assert (False, 1) == (document["complete"], document["unfinished"]["partitions"])
+    assert (1, 1) == (document["unfinished"]["partitions"], document["unfinished"]["too_large"])
     assert 40 >= document["budget"]["spent"]["bytes_moved"] > 0
 
 
