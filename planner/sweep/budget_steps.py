@@ -187,10 +187,16 @@ def part_of(problem: Problem, whole: IntArray) -> IntArray:
 
     A partition copies as much in a later step, so steps along one plan copy no more in all than the plan at once.
     """
-    stays = today(problem)
+    stays, slots = today(problem), problem.slot_of
     # Where another replica than the preferred one leads today, staying takes an election, too.
     least = _costs_of(problem, stays)
-    done = _affordable(problem, _costs_of(problem, whole) - least, _must_change(problem), least.sum(axis=1))
+    # A slot of `together` is done as a whole: its first partition stands for all.
+    alone = np.arange(problem.rows) + problem.rows
+    _, first, unit = np.unique(np.where(slots < 0, alone, slots), return_index=True, return_inverse=True)
+    row, costs, must = first[unit], np.zeros_like(least), np.zeros_like(problem.forced)
+    np.add.at(costs.T, row, (_costs_of(problem, whole) - least).T)
+    np.logical_or.at(must, row, _must_change(problem))
+    done = _affordable(problem, costs, must, least.sum(axis=1))[row]
     return np.where(done[:, None], whole, stays)
 
 

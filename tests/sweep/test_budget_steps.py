@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clusters import Racks, balance_of, no_racks, spec_of, specs
+from budget_plans import carried_out, planned
+from clusters import balance_of, no_racks, spec_of, specs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -18,21 +19,18 @@ from properties import examples
 
 from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.build_problem import build, today
-from planner.model.cluster import Broker, Partition
+from planner.model.cluster import Broker
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.file_reading import resource
-from planner.model.recorded import PlacementRuleRow, ReplicationFactorRow, SpecLimits
+from planner.model.recorded import ReplicationFactorRow, SpecLimits
 from planner.model.spec import Budget, Changes, Spec, Sweep
-from planner.plan import build as plan
-from planner.plan.document.codec import as_json
 from planner.scoring import independent_check
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
-from planner.sweep import budget_steps, candidates, choice
+from planner.sweep import budget_steps, candidates
 from planner.sweep.budget_steps import LEVELS, TERMS, TRIED, first_step, ladder, within
-from planner.sweep.candidates import PART, STRATEGIES, Candidate
-from planner.sweep.evaluate import run
+from planner.sweep.candidates import STRATEGIES, Candidate
 
 VALIDATOR = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8")))
 DRAIN = Changes(remove_brokers=(1, 2))
@@ -128,22 +126,6 @@ def test_a_small_budget_is_used_where_a_broker_is_empty(most: int, copied: int) 
     assert copied == planned(asked)["budget"]["spent"]["bytes_moved"]
 
 
-def test_steps_copy_no_more_than_the_whole_change_at_once() -> None:
-    """Each step is a part of the plan for what is left, so nothing is copied twice, and topics become even too."""
-    rows = {name: [(1, 2), (2, 3), (3, 1), (1, 3)] * 2 for name in ("a", "b", "c")}
-    sizes = {"a": [30] * 8, "b": [10] * 8, "c": [50] * 8}
-    asked = spec_of(no_racks(1, 2, 3, 4), rows, sizes=sizes, sweep=Sweep(12), budget=Budget(bytes_moved=110))
-    whole, spent = planned(replace(asked, budget=Budget(bytes_moved=10_000)))["budget"]["spent"]["bytes_moved"], [0]
-    assert PART == planned(asked)["candidates"]["winner"]["strategy"]
-    while (document := planned(asked))["partitions"]:
-        spent.append(document["budget"]["spent"]["bytes_moved"])
-        asked = carried_out(asked, document)
-    assert whole > 3 * 110
-    assert 110 >= max(spent)
-    assert whole >= sum(spent)
-    assert document["complete"] is True
-
-
 def spec(budget: Budget, changes: Changes = DRAIN, rows: Any = None, **rest: Any) -> Spec:
     """A spec in which, by default, two of four brokers leave."""
     fields = {"sizes": SIZES, "balance": balance_of("none", "none", "none"), "sweep": Sweep(30), **rest}
@@ -154,13 +136,6 @@ def waiting(budget: Budget, **rest: Any) -> list[int]:
     """The numbers of the partitions that wait."""
     step = first_step(build(spec(budget, **rest)))
     return [] if step.deferred is None else np.flatnonzero(step.deferred).tolist()
-
-
-def planned(asked: Spec) -> dict[str, Any]:
-    """The plan of a spec, swept in this process."""
-    tried = choice.alternatives(asked)
-    done = choice.swept(tried, [run(each.problem, each.candidates) for each in tried])
-    return as_json(plan.planned(done).plan)
 
 
 def test_enough_is_enough() -> None:
@@ -226,46 +201,6 @@ def test_a_leader_that_the_budget_does_not_pay_for_stays(
     assert most >= document["budget"]["spent"]["leaders_changed"]
     assert 0 == document["budget"]["undone"]["partitions"]
     assert not any("first step" in warning for warning in document["warnings"])
-
-
-@pytest.mark.parametrize(
-    "rule", [{"changes": Changes(demote_brokers=(1,), rebalance="none")}, {"together": (("t", "u"),)}]
-)
-def test_a_leader_that_a_rule_changes_waits_for_the_budget(rule: dict[str, Any]) -> None:
-    """Two leaders must change and one is paid for: the plan isn't complete before the next step."""
-    rows = {"t": [(1, 2), (1, 2)], "u": [(2, 1), (2, 1)]}
-    asked = spec_of(no_racks(1, 2), rows, budget=Budget(leaders_changed=1), sweep=Sweep(30), **rule)
-    document = planned(asked)
-
-    assert (False, 1) == (document["complete"], document["budget"]["spent"]["leaders_changed"])
-    assert document["unfinished"]["partitions"]
-    assert planned(carried_out(asked, document))["complete"]
-
-
-def test_a_part_pays_first_for_rules_and_for_leaders_that_are_not_preferred() -> None:
-    """The only election goes to the partition that a demoted broker leads, or is needed where nothing is copied."""
-    rows, only = {"t": [(2, 3), (1, 2)]}, Budget(leaders_changed=1)
-    demoted = build(spec_of(no_racks(1, 2, 3), rows, budget=only, changes=Changes(demote_brokers=(1,))))
-    behind = build(spec_of(no_racks(1, 2, 3), rows, budget=replace(only, bytes_moved=0), leaders={"t": [2, 2]}))
-
-    assert [[1, 2], [1, 0]] == budget_steps.part_of(demoted, np.array([[2, 1], [1, 0]])).tolist()
-    assert [[1, 2], [0, 1]] == budget_steps.part_of(behind, np.array([[2, 1], [2, 0]])).tolist()
-
-
-@pytest.mark.parametrize(
-    ("racks", "rule"),
-    [
-        ({1: "a", 2: "a", 3: "b"}, {}),
-        (no_racks(1, 2, 3), {"placement": (PlacementRuleRow("big", "s", (2, 3), exclusive=False),)}),
-    ],
-)
-def test_a_partition_above_the_budget_does_not_stop_a_step(racks: Racks, rule: dict[str, Any]) -> None:
-    """What breaks the rack rule or placement is too large for any step; smaller partitions even out the brokers."""
-    rows, sizes = {"big": [(1, 2)], "small": [(1, 3), (1, 3), (1, 3)]}, {"big": [90], "small": [20, 20, 20]}
-    document = planned(spec_of(racks, rows, sizes=sizes, budget=Budget(bytes_moved=40), sweep=Sweep(30), **rule))
-
-    assert (1, 1) == (document["unfinished"]["partitions"], document["unfinished"]["too_large"])
-    assert 40 >= document["budget"]["spent"]["bytes_moved"] > 0
 
 
 def test_what_must_change_is_paid_for_before_other_leaders() -> None:
@@ -371,20 +306,6 @@ def test_steps_reach_the_end() -> None:
     assert {0} == {part.replicas[0] in (1, 2) for topic in asked.cluster.topics for part in topic.partitions}
     assert all(0 < each <= 60 for each in spent)
     assert 2 <= len(spent) <= 3
-
-
-def carried_out(asked: Spec, document: dict[str, Any]) -> Spec:
-    """The spec with the cluster as it is after the plan."""
-    lists = {(each["topic"], each["partition"]): tuple(each["replicas"]) for each in document["partitions"]}
-    topics = tuple(
-        replace(topic, partitions=tuple(_moved(each, lists.get((topic.name, each.id))) for each in topic.partitions))
-        for topic in asked.cluster.topics
-    )
-    return replace(asked, cluster=replace(asked.cluster, topics=topics))
-
-
-def _moved(partition: Partition, replicas: tuple[int, ...] | None) -> Partition:
-    return partition if replicas is None else replace(partition, replicas=replicas, leader=replicas[0])
 
 
 def test_on_the_largest_clusters_too_something_fits(monkeypatch: pytest.MonkeyPatch) -> None:
