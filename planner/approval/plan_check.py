@@ -1,7 +1,7 @@
 """Checks that the approved plan is the one that would run: its folder against plan.json, the clock and the cluster.
 
-This module reads the files and the clock. `folder_check` and `plan_fit` decide what counts as changed, expired or
-stale.
+This module reads the files and the clock, and says when a plan has expired. `folder_check` decides what counts as
+changed, `plan_fit` what counts as stale.
 """
 
 import re
@@ -130,7 +130,7 @@ def _refusals(
 ) -> Iterator[Refusal]:
     if wanted.plan_id not in (None, plan.plan_id):
         yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {wanted.plan_id}")
-    if plan.validity is not None and (ended := plan_fit.expired(plan, wanted.now or datetime.now(UTC))):
+    if plan.validity is not None and (ended := expired(plan, wanted.now or datetime.now(UTC))):
         yield Refusal(
             f"{ended}: its state was captured at {plan.validity.captured_at}; capture the state again and plan again, "
             "or resume what was begun (planner resume)"
@@ -303,3 +303,11 @@ def _state(fit: Fit, since: Since) -> dict[str, object]:
 
 def _difference(each: Difference) -> dict[str, str]:
     return {"kind": each.kind, "subject": each.subject, "message": each.message}
+
+
+def expired(plan: Plan, now: datetime) -> str | None:
+    """Says that the plan has expired at this moment; None if it hasn't, or never expires."""
+    moment = amounts.moment_text(now)
+    if plan.valid_until is None or moment < plan.valid_until:
+        return None
+    return f"plan {plan.plan_id[:12]} was valid until {plan.valid_until}, now it is {moment}"

@@ -1,4 +1,4 @@
-"""Decides whether a plan has expired, and whether it still fits the cluster as it is now.
+"""Decides whether a plan still fits the cluster as it is now.
 
 Each partition of the plan must have the replicas that the plan was made from, or those of one of the plan's steps. The
 Ansible role checks the same lists (`ansible_vars.states`) before it starts (`precheck.yml`). Differences outside the
@@ -8,14 +8,12 @@ plan are only reported, unless they keep the role from starting or would leave r
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from itertools import chain
 
 from planner.approval.cluster_now import Now
 from planner.export import ansible_vars
-from planner.model import amounts
 from planner.model.cluster import ANY, Partition, PartitionKey, Topic, partition_name
 from planner.model.formats import counted, printable, replica_list
 from planner.plan.document.cluster_types import TopicRow
@@ -283,11 +281,3 @@ def _behind(held: PlanOnCluster) -> Iterator[Difference]:
                 in_sync = replica_list(each.isr) or "none"
                 why = f"has replicas {replica_list(each.replicas)}, in sync: {in_sync}; wait for the others"
                 yield Difference("isr", f"{topic.name}-{each.id}", why)
-
-
-def expired(plan: Plan, now: datetime) -> str | None:
-    """Says that the plan has expired at this moment; None if it hasn't, or never expires."""
-    moment = amounts.moment_text(now)
-    if plan.valid_until is None or moment < plan.valid_until:
-        return None
-    return f"plan {plan.plan_id[:12]} was valid until {plan.valid_until}, now it is {moment}"

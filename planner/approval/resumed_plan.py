@@ -26,7 +26,7 @@ from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import OF_HOURS, Spec
 from planner.model.together import without_waiting
-from planner.plan import build, cluster_warnings, terms, traffic_sections
+from planner.plan import build, cluster_warnings, score_terms, traffic_sections
 from planner.plan.comparison_sections import Goal, comparison, point, searched
 from planner.plan.document.comparison_types import DO_NOTHING, THIS_PLAN, BalanceSection, BoundSection, ChoiceSection
 from planner.plan.document.plan_types import Plan
@@ -62,7 +62,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     waiting, costs = approved.unfinished, build.costed(spec, problem, rest.changes)
     left = waiting.partitions if waiting else 0
     # `left_to_change` already counts partitions that wait for another replication factor.
-    more = max(0, left - terms.left_to_change(asked, assignment))
+    more = max(0, left - score_terms.left_to_change(asked, assignment))
     row = evaluate.row_of_given(STRATEGY, problem, assignment, problem.balance, NO_SCENARIOS)
     # The rest is the only candidate, and each copy that is left is needed.
     row |= {"candidate": 0, "least_bytes": row["bytes_moved"]}
@@ -78,7 +78,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         balance=_balance(approved, problem, assignment),
         hours=traffic_sections.hours(spec, problem, assignment, None),
         cross_rack=traffic_sections.cross_rack(spec, problem, assignment, row["cross_rack_bytes"]),
-        terms=terms.terms(spec, asked, assignment, leaders_after(problem, assignment), more),
+        terms=score_terms.terms(spec, asked, assignment, leaders_after(problem, assignment), more),
         bound=bound,
         **_compared(approved, spec, problem, row, Goal(left, row["excess"])),
         budget=None,
@@ -170,7 +170,7 @@ def _require_given(approved: Plan, now: Now, captured_at: str | None) -> None:
 def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> dict[str, Any]:
     """The sections that compare the rest with doing nothing."""
     short = approved.plan_id[:12]
-    nothing = {**row, "strategy": "unchanged", **terms.if_nothing_moves(problem)}
+    nothing = {**row, "strategy": "unchanged", **score_terms.if_nothing_moves(problem)}
     return {
         "choice": ChoiceSection(rule="asked", value=None, variant=BASE, why=f"what is left of plan {short}"),
         "compared": (comparison(DO_NOTHING, nothing, goal), comparison(THIS_PLAN, row, goal)),

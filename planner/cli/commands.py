@@ -86,18 +86,22 @@ GROUPS = {
         "failures": Listed(
             "Show what breaks when brokers or racks of SPEC fail.", "failures_restart_consumers:failures"
         ),
-        "growth": Listed("Show when brokers of SPEC reach a limit.", "capacity:growth"),
-        "size": Listed("Show which brokers to buy for SPEC, and how many.", "capacity:size"),
-        "load": Listed("Write a profile of each partition's load from FILEs of metrics.", "capacity:load"),
+        "growth": Listed("Show when brokers of SPEC reach a limit.", "load_growth_size_drain:growth"),
+        "size": Listed("Show which brokers to buy for SPEC, and how many.", "load_growth_size_drain:size"),
+        "load": Listed(
+            "Write a profile of each partition's load from FILEs of metrics.", "load_growth_size_drain:load"
+        ),
         "consumers": Listed("Show what each member of SPEC's groups reads.", "failures_restart_consumers:consumers"),
     },
     "Maintenance": {
         "restart": Listed("Show in which order to restart the brokers of SPEC.", "failures_restart_consumers:restart"),
-        "drain": Listed("Plan to free disk space on a broker of SPEC with the fewest bytes.", "capacity:drain"),
+        "drain": Listed(
+            "Plan to free disk space on a broker of SPEC with the fewest bytes.", "load_growth_size_drain:drain"
+        ),
     },
     "Kafka's own placement": {
-        "place": Listed("Show where Kafka places new partitions.", "placing:place"),
-        "seeds": Listed("Find the seeds that explain each topic's assignment.", "placing:seeds"),
+        "place": Listed("Show where Kafka places new partitions.", "place_seeds:place"),
+        "seeds": Listed("Find the seeds that explain each topic's assignment.", "place_seeds:seeds"),
     },
     "Housekeeping": {
         "render": Listed("Write all files of PLAN again, byte for byte.", "planning:render"),

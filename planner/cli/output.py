@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
-from planner.approval import plan_fit
+from planner.approval import plan_check
 from planner.cli import workflow
 from planner.model.errors import DEBUG, PlannerError, StalePlanError, UnsafePlanError, one_line
 from planner.model.formats import printable
@@ -82,7 +82,7 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
             echo_page(workflow.markdown(plan, at, whole=detail == "everything"))
         case _:
             terminal.show_plan(plan, screen(), at, files, detail or "summary")
-    if ended := plan_fit.expired(plan, datetime.now(UTC)):
+    if ended := plan_check.expired(plan, datetime.now(UTC)):
         say(f"warning: {ended}: apply.yml refuses it")
 
 

@@ -33,14 +33,14 @@ from planner.model.spec import Spec
 from planner.plan import (
     bound_and_proof,
     bound_json,
-    budget_spent,
+    budget_section,
     cluster_sections,
     cluster_warnings,
     comparison_sections,
     headline,
     log_dirs_section,
     new_partitions_section,
-    terms,
+    score_terms,
     traffic_sections,
 )
 from planner.plan.document import codec
@@ -100,7 +100,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
     file = None if proposal.certificate is None else bound_json.encoded(proposal.certificate)
     asked_for = comparison_sections.asked_of(spec, problem)
-    of_budget = budget_spent.section(spec, problem, proposal.assignment, winner)
+    of_budget = budget_section.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is judged by the windows that it was made for.
     problem = replace(problem, balance=of_row(winner).balance)
     dirs = log_dir_placement.plan(spec, problem, proposal.assignment)
@@ -111,8 +111,8 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     costs, led = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
     bound = bound_and_proof.section(spec, problem, winner, proposal, file)
     made_of = outcome(spec, problem, proposal.assignment, changed, costs)
-    left = budget_spent.unfinished(problem, asked_for, proposal.assignment, of_budget)
-    judged = terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led)
+    left = budget_section.unfinished(problem, asked_for, proposal.assignment, of_budget)
+    judged = score_terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led)
     made = Plan(
         **asked(spec),
         complete=left is None,

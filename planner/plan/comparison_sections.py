@@ -13,7 +13,7 @@ from planner.model.build_problem import build, today
 from planner.model.formats import number
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Spec
-from planner.plan import bound_and_proof, cluster_sections, terms
+from planner.plan import bound_and_proof, cluster_sections, score_terms
 from planner.plan.document import comparison_types
 from planner.scoring.broker_loads import MEASURES
 from planner.scoring.growth_scenarios import without
@@ -53,10 +53,12 @@ def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict
 def compared(tried: Swept, winner: Row) -> tuple[comparison_types.ComparedRow, ...]:
     """Do nothing, the plan, and Kafka's own --generate: the best by our ranking and the median by bytes moved."""
     asked, goal = asked_of(tried.spec, tried.problem), Goal.of(tried)
-    nothing = {**tried.result.scores.slice(0, 1).to_pylist()[0], **terms.if_nothing_moves(asked)}
+    nothing = {**tried.result.scores.slice(0, 1).to_pylist()[0], **score_terms.if_nothing_moves(asked)}
     # Imbalance is by the plan's own shares: a first step's don't count replicas that a higher factor adds later.
-    nothing |= {name: of for name, of in terms.if_nothing_moves(tried.problem).items() if name.startswith("imbalance")}
-    left = terms.left_to_change(asked, today(asked))
+    nothing |= {
+        name: of for name, of in score_terms.if_nothing_moves(tried.problem).items() if name.startswith("imbalance")
+    }
+    left = score_terms.left_to_change(asked, today(asked))
     at_once: Row | None = None
     if tried.problem is not asked:
         # The plan is a first step: it is compared with the whole change at once, without the budget.

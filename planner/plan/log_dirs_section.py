@@ -13,7 +13,7 @@ from planner.model.formats import brokers, counted, size
 from planner.plan.bound_and_proof import gap_percent
 from planner.plan.document.cluster_types import LeftOutRow, LogDirRow, LogDirsBrokerRow, LogDirsSection
 from planner.plan.document.comparison_types import TermRow
-from planner.plan.terms import term
+from planner.plan.score_terms import term
 from planner.scoring.missed_windows import RelaxedRow
 
 _SHOWN = 3

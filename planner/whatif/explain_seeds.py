@@ -17,7 +17,7 @@ import numpy as np
 from planner.model.cluster import Topic, brokers_holding
 from planner.model.problem import BoolArray, IntArray
 from planner.strategies.kafka_classic import NO_RACK, Brokers, place_rows, replica_lists, with_rack_numbers
-from planner.whatif import placement_origins
+from planner.whatif import explain_striped
 
 Verdict = Literal["exact", "nearest", "round_robin", "striped", "none"]
 
@@ -162,7 +162,7 @@ def _own_lists(topic: Topic, today: Brokers, rack_aware: bool) -> Iterator[Broke
 def _round_robin(topic: Topic, found: Explanation, lists: Iterable[BrokerList]) -> Explanation | None:
     """The topic as a plain round robin over one of the lists; None if it isn't one."""
     for brokers in lists:
-        start = placement_origins.start_of(brokers.order, topic.partitions)
+        start = explain_striped.start_of(brokers.order, topic.partitions)
         if start is not None:
             none = replace(found, shifts=(), differences=())
             return replace(none, verdict="round_robin", brokers=brokers, start_index=start)
@@ -180,7 +180,7 @@ def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Exp
         ("the brokers that the topic uses", used),
     ):
         brokers = [(broker, racks.get(broker)) for broker in sorted(ids)]
-        if placement_origins.fits(brokers, lists):
+        if explain_striped.fits(brokers, lists):
             fitting = _lists(brokers, known, rack_aware=False)[0]
             return replace(found, verdict="striped", brokers=fitting, start_index=-1, shifts=(), differences=())
     return found

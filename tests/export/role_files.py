@@ -12,7 +12,7 @@ ROLE = ROOT / "templates" / "ansible" / "roles" / "kafka_reassign"
 
 
 # In the order in which they import each other.
-_MODULE_UTILS = ("output", "checks", "cluster", "journal", "throttles", "cordons", "changes", "options")
+_MODULE_UTILS = ("output", "guards", "cluster", "journal", "throttles", "cordons", "changes", "options")
 
 
 def loaded(path: str) -> ModuleType:

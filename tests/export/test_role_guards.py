@@ -12,7 +12,7 @@ import pytest
 from folders import DATA
 from role_files import loaded
 
-look, checks = (loaded(f"module_utils/kafka_reassign_{name}") for name in ("output", "checks"))
+look, guards = (loaded(f"module_utils/kafka_reassign_{name}") for name in ("output", "guards"))
 wait = loaded("action_plugins/kafka_reassign")
 
 
@@ -72,9 +72,9 @@ def test_a_replica_in_a_log_dir_that_failed_is_named() -> None:
     text = f'{{"brokers":[{{"broker":4,"logDirs":[{broken},{whole}]}},{{"broker":5,"logDirs":[{whole}]}}]}}\n'
     rows = look.unstored(text, {4: {"a-0", "a-1"}, 5: {"a-1"}})
     assert ["a-1 (broker 4, /d2)"] == rows
-    assert "replicas can't be copied, a log dir has failed: a-1 (broker 4, /d2)" == checks.unstored(rows)
-    assert checks.unstored(rows * 7).endswith(" and 2 more")
-    assert "" == checks.unstored([])
+    assert "replicas can't be copied, a log dir has failed: a-1 (broker 4, /d2)" == guards.unstored(rows)
+    assert guards.unstored(rows * 7).endswith(" and 2 more")
+    assert "" == guards.unstored([])
 
 
 DESCRIBED = {"a-0": (1, [1, 2, 4], [1, 2]), "b-0": (2, [2, 3], [2]), "c-0": (None, [3], [])}
@@ -95,7 +95,7 @@ DESCRIBED = {"a-0": (1, [1, 2, 4], [1, 2]), "b-0": (2, [2, 3], [2]), "c-0": (Non
 def test_what_speaks_against_going_on(given: dict[str, Any], said: dict[str, str]) -> None:
     """Of the batch's own partitions only offline ones and those under min ISR; of others what is new."""
     options = {"expected": [1, 2], "leaving": [], "known": {"b-0", "c-0"}, "below": [], "moved": []} | given
-    assert said == checks.cluster_reasons(
+    assert said == guards.cluster_reasons(
         {1, 2, 3, 4},
         DESCRIBED,
         options["below"],

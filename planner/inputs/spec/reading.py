@@ -15,7 +15,7 @@ from planner.inputs.importers import consumer_groups, log_dirs_describe
 from planner.inputs.importers.state_parts import Assignment, StatePart
 from planner.inputs.importers.terraform_show import target_notes, targets
 from planner.inputs.spec import build_spec, sections
-from planner.inputs.spec.capacity_checks import CAPACITY_RULES, CAPACITY_TOPIC_RULES
+from planner.inputs.spec.caps_and_capacity_checks import CAPACITY_RULES, CAPACITY_TOPIC_RULES
 from planner.inputs.spec.checks import Rules, rule_findings
 from planner.inputs.spec.document_checks import DOCUMENT_RULES, known_findings, size_findings, source_findings
 from planner.inputs.spec.leader_checks import LEADER_RULES, LEADER_TOPIC_RULES

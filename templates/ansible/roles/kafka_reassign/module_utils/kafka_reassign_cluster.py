@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from ansible.module_utils import kafka_reassign_checks as checks
+from ansible.module_utils import kafka_reassign_guards as guards
 from ansible.module_utils import kafka_reassign_output as output
 
 # A list of topics longer than this may not fit into one argument of a command.
@@ -113,7 +113,7 @@ class Cluster:
         # A rollback goes on without brokers that aren't live, up to the first batch whose lists have them.
         found["dead"] = sorted({*given["expected_brokers"]} - {*racks}) if given["direction"] == "rollback" else []
         needed = set(given["expected_brokers"]) - set(found["dead"])
-        problem = checks.absent(needed, racks, given["racks"]) or self.unusable_dirs(racks)
+        problem = guards.absent(needed, racks, given["racks"]) or self.unusable_dirs(racks)
         if problem:
             return {**found, "problem": problem}
         # A move that completes between the two calls counts as running, also if a broker that lags still shows it.
@@ -121,16 +121,16 @@ class Cluster:
         running = {**output.reassigned(text), **output.listed(listed)}
         described, placed = output.partitions(text), self.of_log_dirs()
         target, origin = self.lists()
-        stands = checks.standing(target, origin, described, running, output.misplaced(placed), self.states())
-        new = checks.new_partitions(self.plan_file("new-partitions.json"), described)
+        stands = guards.standing(target, origin, described, running, output.misplaced(placed), self.states())
+        new = guards.new_partitions(self.plan_file("new-partitions.json"), described)
         return {
             **found,
             "done": stands["done"],
             "moving": sorted({*stands["moving"], *output.moving(placed)}),
-            "offline": checks.offline(described),
-            "known": sorted({*checks.offline(described), *checks.out_of_sync(described)}),
+            "offline": guards.offline(described),
+            "known": sorted({*guards.offline(described), *guards.out_of_sync(described)}),
             "unmade": new["unmade"] if given["direction"] == "apply" else [],
-            "problem": (given["direction"] == "apply" and checks.never_complete(output.turned_around(listed)))
+            "problem": (given["direction"] == "apply" and guards.never_complete(output.turned_around(listed)))
             or self.problem(described, running, output.adding(text), new["made_otherwise"], racks),
         }
 
@@ -139,16 +139,16 @@ class Cluster:
         applied = self.given["direction"] == "apply"
         states = self.states()
         waiting = {name for names in self.plan_file("leaderless.json").values() for name in names}
-        said = checks.foreign(running, states)
-        said = said or checks.strangers(states, described, running, any_order=not applied)
+        said = guards.foreign(running, states)
+        said = said or guards.strangers(states, described, running, any_order=not applied)
         if applied:
-            said = said or checks.made_otherwise(made_otherwise) or checks.without_leader(described, states, waiting)
+            said = said or guards.made_otherwise(made_otherwise) or guards.without_leader(described, states, waiting)
         if not self.given["allow_under_replicated"]:
             holding = {broker for _, replicas, _ in described.values() for broker in replicas}
             away = self.given["leaving_brokers"] + ([] if applied else sorted(holding - set(live)))
-            said = said or checks.behind(described, adding, away, waiting)
+            said = said or guards.behind(described, adding, away, waiting)
         if applied:
-            said = said or checks.kept_on_dead(described, running, states, live, waiting)
+            said = said or guards.kept_on_dead(described, running, states, live, waiting)
         return said
 
     def unusable_dirs(self, live):
@@ -157,7 +157,7 @@ class Cluster:
         if not planned:
             return ""
         text = self.required("log_dirs", "--describe", "--broker-list", ",".join(planned))
-        return checks.unusable_dirs(planned, output.usable_dirs(text))
+        return guards.unusable_dirs(planned, output.usable_dirs(text))
 
     def look(self):
         """The guards' reasons that concern brokers and partitions; before a batch, also where its partitions are."""
@@ -170,7 +170,7 @@ class Cluster:
         if None in (live, text, below):
             return {"reasons": {"no_answer": f"Kafka's tools get no answer from the cluster{self.unanswered}"}}
         active = output.reassigned(text)
-        reasons = checks.cluster_reasons(
+        reasons = guards.cluster_reasons(
             output.live_brokers(live),
             described,
             sorted(output.partitions(below)),
@@ -184,20 +184,20 @@ class Cluster:
         if not self.given["before"]:
             return {"reasons": reasons}
         misplaced = output.misplaced(self.of_log_dirs())
-        stands = checks.standing(target, origin, described, active, misplaced, self.states())
+        stands = guards.standing(target, origin, described, active, misplaced, self.states())
         pending = stands["pending"]
-        needed = checks.dead_targets(target, pending, output.live_brokers(live))
+        needed = guards.dead_targets(target, pending, output.live_brokers(live))
         configs = self.asked("configs", "--describe", "--entity-type", "brokers") if pending else None
         if configs:
             cordons = output.broker_throttles(configs, (output.CORDONED,))
             cordons = {broker: values.get(output.CORDONED, "") for broker, values in cordons.items()}
             rows = json.loads(Path(self.given["target"]).read_text())["partitions"]
             rows = [each for each in rows if f"{each['topic']}-{each['partition']}" in pending]
-            said = checks.cordoned(rows, described, cordons, self.given["direction"] == "apply")
+            said = guards.cordoned(rows, described, cordons, self.given["direction"] == "apply")
             # A run with --check has no journal, and leaves what apply.yml cordoned as it is.
             if said and (self.given["journal"] or self.given["direction"] == "apply"):
                 reasons["cordoned"] = said
-        found = {"reasons": reasons, "offline": checks.offline(described), "needed": needed, **stands}
+        found = {"reasons": reasons, "offline": guards.offline(described), "needed": needed, **stands}
         return {**found, "described": text, "configs": configs}
 
     def limits(self, live):
@@ -209,10 +209,10 @@ class Cluster:
             if text is None:
                 found["no_answer"] = f"kafka-log-dirs gets no answer from the cluster{self.unanswered}"
             else:
-                found["disk"] = checks.overfull(output.used_bytes(text), self.given["disk_limits"])
+                found["disk"] = guards.overfull(output.used_bytes(text), self.given["disk_limits"])
         groups = self.given["lag_limits"]
         lags = {group: self.asked("groups", "--describe", "--group", group) for group in groups}
-        found["lag"] = checks.lagging({group: output.lag(text or "") for group, text in lags.items()}, groups)
+        found["lag"] = guards.lagging({group: output.lag(text or "") for group, text in lags.items()}, groups)
         return {guard: said for guard, said in found.items() if said}
 
     def operators(self):
@@ -244,8 +244,8 @@ class Cluster:
         found = self.batch()
         if found["rc"] != 0:
             raise ToolError(f"kafka-reassign-partitions --verify: {found['stderr']}")
-        said = checks.controllers(self.voters(), leaving) if leaving else ""
-        return {**found, "held": checks.held(others, leaving), "said": [said] if said else []}
+        said = guards.controllers(self.voters(), leaving) if leaving else ""
+        return {**found, "held": guards.held(others, leaving), "said": [said] if said else []}
 
     def copied(self, moving=frozenset()):
         """Bytes of the target's new replicas so far, None without an answer; `unstored` says which have no log dir."""
@@ -265,15 +265,15 @@ class Cluster:
             # What an interrupted run left may still move to the lists of an earlier step.
             running = output.listed(self.asked("reassign", "--list") or "")
             arriving = {b: {name for name in names if b in running.get(name, ())} for b, names in arriving.items()}
-        return {"copied_bytes": copied, "unstored": checks.unstored(output.unstored(out, arriving))}
+        return {"copied_bytes": copied, "unstored": guards.unstored(output.unstored(out, arriving))}
 
     def leaders(self):
         """Batches with a wrong leader, and partitions that still have to get back a leader that isn't preferred."""
         wanted, direction = self.plan_file("leaders.json"), self.given["direction"]
         described = output.partitions(self.required("topics", "--describe"))
-        leading = checks.leading(described)
+        leading = guards.leading(described)
         # A run that was killed may have left these leaders first in the replica lists. Then the order is still wrong.
-        turned = checks.leading({name: (row[1][0], *row[1:]) for name, row in described.items()})
+        turned = guards.leading({name: (row[1][0], *row[1:]) for name, row in described.items()})
         found = {
             "batches": sorted(number for number, each in wanted[direction].items() if set(each) - leading),
             "unpreferred": sorted(set(wanted["unpreferred"]) - (leading - turned)) if direction == "rollback" else [],
@@ -291,9 +291,9 @@ class Cluster:
         """
         scarce = output.partitions(self.required("topics", "--describe", "--at-min-isr-partitions"))
         described = output.partitions(self.required("topics", "--describe"))
-        found = checks.refusing(scarce, described, set(self.given["down_brokers"]))
-        led = checks.led_by(described, set(self.given["down_brokers"]))
-        quorum = checks.no_majority(self.voters(), self.given["down_brokers"])
+        found = guards.refusing(scarce, described, set(self.given["down_brokers"]))
+        led = guards.led_by(described, set(self.given["down_brokers"]))
+        quorum = guards.no_majority(self.voters(), self.given["down_brokers"])
         return {"refused": sorted(found - set(self.given["known"])), "led": led, "quorum": quorum}
 
     def voters(self):
@@ -301,9 +301,9 @@ class Cluster:
         return output.voters(self.asked("quorum", "describe", "--status") or "")
 
     def new_partitions(self):
-        """The topics that lack new partitions, or have them otherwise than planned: see `checks.new_partitions`."""
+        """The topics that lack new partitions, or have them otherwise than planned: see `guards.new_partitions`."""
         described = output.partitions(self.required("topics", "--describe"))
-        return checks.new_partitions(self.plan_file("new-partitions.json"), described)
+        return guards.new_partitions(self.plan_file("new-partitions.json"), described)
 
     def wanted_rate(self):
         """The rate in the throttle file, else the run's rate; and a sentence if the file has no valid rate."""

@@ -12,7 +12,7 @@ from placement_requests import requests
 
 from planner.model.cluster import Partition
 from planner.strategies import kafka_classic, kafka_striped
-from planner.whatif import placement_origins
+from planner.whatif import explain_striped
 
 
 @pytest.mark.parametrize("vector", json.loads((DATA / "kafka-striped-assignments.json").read_text()))
@@ -22,7 +22,7 @@ def test_answers_of_krafts_placer_are_told(vector):
         return
     lists = list(vector["assignment"].values()) if isinstance(vector["assignment"], dict) else vector["assignment"]
 
-    assert placement_origins.fits([(each["id"], each["rack"]) for each in vector["brokers"]], lists)
+    assert explain_striped.fits([(each["id"], each["rack"]) for each in vector["brokers"]], lists)
 
 
 @given(requests(), st.integers(0, 2**32))
@@ -31,7 +31,7 @@ def test_krafts_placement_always_fits_itself(request, seed):
     brokers, partitions, factor, _ = request
     lists = kafka_striped.place([(*each, False) for each in brokers], partitions, factor, java_random_seed=seed)
 
-    assert placement_origins.fits(brokers, lists)
+    assert explain_striped.fits(brokers, lists)
 
 
 def test_krafts_placement_seldom_fits_what_was_edited():
@@ -42,7 +42,7 @@ def test_krafts_placement_seldom_fits_what_was_edited():
         lists = kafka_striped.place([(*each, False) for each in brokers], 24, 3, java_random_seed=seed)
         at = seed % 24
         lists[at] = (*lists[at][:2], next(each for each, _ in brokers if each not in lists[at]))
-        fitting += placement_origins.fits(brokers, lists)
+        fitting += explain_striped.fits(brokers, lists)
 
     assert fitting <= 2
 
@@ -52,7 +52,7 @@ def test_a_round_robin_begins_where_it_began():
     lists = kafka_classic.round_robin((3, 1, 2), 9, 2, 1)
     partitions = [Partition(number, tuple(replicas)) for number, replicas in enumerate(lists)]
 
-    assert 1 == placement_origins.start_of((3, 1, 2), partitions[4:])
-    assert placement_origins.start_of((1, 2, 4), partitions) is None
-    assert placement_origins.start_of((2, 1, 3), partitions) is None
-    assert placement_origins.start_of((3, 1, 2), [*partitions, Partition(9, (1,))]) is None
+    assert 1 == explain_striped.start_of((3, 1, 2), partitions[4:])
+    assert explain_striped.start_of((1, 2, 4), partitions) is None
+    assert explain_striped.start_of((2, 1, 3), partitions) is None
+    assert explain_striped.start_of((3, 1, 2), [*partitions, Partition(9, (1,))]) is None

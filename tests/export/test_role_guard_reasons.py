@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from role_files import loaded
 
-checks, output = loaded("module_utils/kafka_reassign_checks"), loaded("module_utils/kafka_reassign_output")
+guards, output = loaded("module_utils/kafka_reassign_guards"), loaded("module_utils/kafka_reassign_output")
 Cluster = loaded("module_utils/kafka_reassign_cluster").Cluster
 
 # a-0 is at its target, a-1 as found, a-2 has the right brokers in another order, a-3 is elsewhere, a-4 is gone.
@@ -31,15 +31,15 @@ def test_each_partition_of_a_batch_has_one_standing() -> None:
         "pending": ["a-1", "a-2"],
         "moving": [],
         "strangers": ["a-3 (replicas 5,6)", "a-4 (gone)"],
-    } == checks.standing(TARGET, ORIGIN, DESCRIBED, {}, [], {})
+    } == guards.standing(TARGET, ORIGIN, DESCRIBED, {}, [], {})
 
 
 def test_what_moves_or_lies_in_another_log_dir_is_not_done() -> None:
     """A partition with a running reassignment, or with a replica in another log dir, isn't done."""
     target, states = {"a-0": [4, 2], "a-1": [1, 2]}, {"a-0": [[1, 2], [2, 4]]}
-    stands = checks.standing(target, ORIGIN, DESCRIBED, {"a-0": [4, 2]}, {"a-1"}, states)
+    stands = guards.standing(target, ORIGIN, DESCRIBED, {"a-0": [4, 2]}, {"a-1"}, states)
     assert {"done": [], "pending": ["a-1"], "moving": ["a-0"], "strangers": []} == stands
-    stands = checks.standing(target, ORIGIN, DESCRIBED, {"a-0": [4, 5]}, {"a-1"}, states)
+    stands = guards.standing(target, ORIGIN, DESCRIBED, {"a-0": [4, 5]}, {"a-1"}, states)
     assert ([], ["a-0 (somebody else moves it to 4,5)"]) == (stands["moving"], stands["strangers"])
 
 
@@ -61,7 +61,7 @@ def test_what_moves_or_lies_in_another_log_dir_is_not_done() -> None:
 )
 def test_brokers_are_live_and_in_their_racks(expected: list[int], racks: dict[int, str], said: str) -> None:
     """Brokers must be live and in their planned racks. One without a planned rack may be in any rack."""
-    found = checks.absent(expected, racks, {"1": "r0", "2": "r1"})
+    found = guards.absent(expected, racks, {"1": "r0", "2": "r1"})
     assert (said in found, bool(said)) == (True, bool(found))
 
 
@@ -72,8 +72,8 @@ def test_log_dirs_are_there_and_have_no_error() -> None:
     )
     usable = output.usable_dirs(f'Querying\n{{"version":1,"brokers":[{{"broker":1,"logDirs":[{rows}]}}]}}\n')
     assert {1: ["/a"]} == usable
-    assert "" == checks.unusable_dirs({"1": ["/a"]}, usable)
-    said = checks.unusable_dirs({"1": ["/b", "/a"], "2": ["/a"]}, usable)
+    assert "" == guards.unusable_dirs({"1": ["/a"]}, usable)
+    said = guards.unusable_dirs({"1": ["/b", "/a"], "2": ["/a"]}, usable)
     assert said.endswith("give it to planner adopt. They are /b of broker 1, /a of broker 2")
 
 
@@ -89,27 +89,27 @@ def test_only_the_plans_own_reassignments_may_run() -> None:
         "b-0: replicas: 2,1.\n"
     )
     assert {"a-0": [4, 1], "a-1": [7, 2], "b-0": [2, 1]} == running
-    assert "" == checks.foreign({"a-0": [4, 1]}, STATES)
-    assert checks.foreign(running, STATES).endswith("The partitions are a-1, b-0")
+    assert "" == guards.foreign({"a-0": [4, 1]}, STATES)
+    assert guards.foreign(running, STATES).endswith("The partitions are a-1, b-0")
 
 
 def test_what_was_turned_around_never_completes() -> None:
     """If a replica that is being added is also to be removed, Kafka 4.3 keeps adding it and never completes."""
     text = "a-0: replicas: 4,2,3,1. adding: 1. removing: 1.\na-1: replicas: 4,2,1. adding: 4. removing: 1.\n"
     assert ["a-0"] == output.turned_around(text + "a-2: replicas: 4,2,1. adding: 4.\n")
-    assert "cancels them. The partitions are a-0" in checks.never_complete(["a-0"])
-    assert "" == checks.never_complete([])
+    assert "cancels them. The partitions are a-0" in guards.never_complete(["a-0"])
+    assert "" == guards.never_complete([])
 
 
 def test_partitions_are_on_the_plans_way() -> None:
     """Each step of the plan is accepted. Only a rollback accepts the right brokers in another order."""
     on_the_way = {"a-0": (1, [2, 1], []), "a-1": (1, [4, 2], [])}
-    assert checks.strangers(STATES, on_the_way, [], any_order=False).endswith(
+    assert guards.strangers(STATES, on_the_way, [], any_order=False).endswith(
         "It is a-0 (replicas 2,1, planned from 1,2)"
     )
-    assert "" == checks.strangers(STATES, on_the_way, [], any_order=True)
-    assert "" == checks.strangers(STATES, on_the_way, ["a-0"], any_order=False)
-    gone = checks.strangers(STATES, {}, [], any_order=True)
+    assert "" == guards.strangers(STATES, on_the_way, [], any_order=True)
+    assert "" == guards.strangers(STATES, on_the_way, ["a-0"], any_order=False)
+    gone = guards.strangers(STATES, {}, [], any_order=True)
     assert gone.startswith("2 partitions aren't as the plan was made from. Nothing was started; roll back what was")
     assert "They are a-0 (gone), a-1 (gone). If topics were deleted, planner resume plans the rest, and planner" in gone
 
@@ -121,28 +121,28 @@ def test_partitions_are_on_the_plans_way() -> None:
 def test_a_canceled_step_can_be_started_anew(replicas: list[int], goes_on: bool) -> None:
     """After a cancel, Kafka lists the remaining brokers first, in the target's order. Only this order is accepted."""
     states = {"a-0": [[3, 1, 2], [2, 3, 4]]}
-    assert goes_on == ("" == checks.strangers(states, {"a-0": (3, replicas, [])}, [], any_order=False))
+    assert goes_on == ("" == guards.strangers(states, {"a-0": (3, replicas, [])}, [], any_order=False))
 
 
 def test_partitions_keep_their_leaders_and_isr() -> None:
     """Partitions need a leader and a full ISR, except for waiting ones, replicas being copied and leaving brokers."""
     described = {"a-0": (None, [1, 2], []), "a-1": (1, [1, 2, 4], [1]), "b-0": (1, [1, 3], [1])}
-    assert "It is a-0" in checks.without_leader(described, STATES, set())
-    assert "" == checks.without_leader(described, STATES, {"a-0"})
-    said = checks.behind(described, {"a-1": [4]}, [3], {"a-0"})
+    assert "It is a-0" in guards.without_leader(described, STATES, set())
+    assert "" == guards.without_leader(described, STATES, {"a-0"})
+    said = guards.behind(described, {"a-1": [4]}, [3], {"a-0"})
     assert said.startswith("1 partition is under-replicated. Nothing was started;")
     assert said.endswith("It is a-1 (replicas 1,2,4, in sync 1)")
-    assert "" == checks.behind(described, {"a-1": [4, 2]}, [3], {"a-0"})
+    assert "" == guards.behind(described, {"a-1": [4, 2]}, [3], {"a-0"})
 
 
 def test_a_broker_that_is_not_live_is_in_no_list_to_come() -> None:
     """A partition's current list counts, not its first one. A partition that waits for a leader isn't refused."""
     described = {"a-0": (1, [1, 2], [1]), "a-1": (1, [1, 2], [1])}
-    assert "" == checks.kept_on_dead(described, {}, STATES, [1, 4, 2], set())
-    assert checks.kept_on_dead(described, {}, STATES, [2, 4], set()).endswith("It is a-0 (broker 1)")
-    assert "" == checks.kept_on_dead({**described, "a-0": (4, [4, 1], [4])}, {}, STATES, [2, 4], set())
-    assert "" == checks.kept_on_dead(described, {"a-0": [1, 4]}, STATES, [2, 4], set())
-    assert "" == checks.kept_on_dead(described, {}, STATES, [2, 4], {"a-0"})
+    assert "" == guards.kept_on_dead(described, {}, STATES, [1, 4, 2], set())
+    assert guards.kept_on_dead(described, {}, STATES, [2, 4], set()).endswith("It is a-0 (broker 1)")
+    assert "" == guards.kept_on_dead({**described, "a-0": (4, [4, 1], [4])}, {}, STATES, [2, 4], set())
+    assert "" == guards.kept_on_dead(described, {"a-0": [1, 4]}, STATES, [2, 4], set())
+    assert "" == guards.kept_on_dead(described, {}, STATES, [2, 4], {"a-0"})
 
 
 @pytest.mark.parametrize(
@@ -164,12 +164,12 @@ def test_new_partitions_are_missing_or_as_planned(
         "more": {"partitions_before": 1, "partitions": 2, "replicas": {"1": "3,1"}},
     }
     described = {name: (replicas[0], replicas, replicas) for name, replicas in there.items()}
-    assert {"unmade": unmade, "made_otherwise": otherwise} == checks.new_partitions(new, described)
+    assert {"unmade": unmade, "made_otherwise": otherwise} == guards.new_partitions(new, described)
 
 
 def test_leaders_are_told_as_the_plan_writes_them() -> None:
     """Leaders are written as topic, number and leader. The leader may be None."""
-    assert {"a.b-c 0 4", "a.b-c 12 None"} == checks.leading({"a.b-c-0": (4, [4], [4]), "a.b-c-12": (None, [1], [])})
+    assert {"a.b-c 0 4", "a.b-c 12 None"} == guards.leading({"a.b-c-0": (4, [4], [4]), "a.b-c-12": (None, [1], [])})
 
 
 def test_disks_are_summed_by_broker() -> None:
@@ -184,8 +184,8 @@ def test_disks_are_summed_by_broker() -> None:
     ]
     used = output.used_bytes("Querying\n" + json.dumps({"version": 1, "brokers": [{"broker": 4, "logDirs": dirs}]}))
     assert {4: 3_000_002} == used
-    assert "broker 4 holds 3.0 MB, its limit is 2.9 MB" == checks.overfull(used, {"5": 1, "4": 2_900_000})
-    assert "" == checks.overfull(used, {"4": 3_000_002})
+    assert "broker 4 holds 3.0 MB, its limit is 2.9 MB" == guards.overfull(used, {"5": 1, "4": 2_900_000})
+    assert "" == guards.overfull(used, {"4": 3_000_002})
 
 
 def test_lag_is_summed_by_consumer_group() -> None:
@@ -198,7 +198,7 @@ def test_lag_is_summed_by_consumer_group() -> None:
     )
     assert 12 == output.lag(text)
     assert None is output.lag("Error: Consumer group 'billing' does not exist.")
-    said = checks.lagging({"billing": 12, "audit": None, "fine": 3}, {"billing": 11, "audit": 5, "fine": 3})
+    said = guards.lagging({"billing": 12, "audit": None, "fine": 3}, {"billing": 11, "audit": 5, "fine": 3})
     assert (
         "the lag of consumer group audit is unknown, consumer group billing is 12 records behind, its limit is 11"
         == said
@@ -214,18 +214,18 @@ def test_what_refuses_writes_without_some_brokers() -> None:
         "c-0": (None, [1], []),
     }
     scarce = {"a-1": described["a-1"], "b-0": described["b-0"]}
-    assert {"a-1"} == checks.refusing(scarce, described, {2})
-    assert {"b-0"} == checks.refusing(scarce, described, {1, 3})
-    assert set() == checks.refusing(scarce, described, {1})
-    assert {"a-0", "a-1", "b-0"} == checks.refusing({}, described, {1, 2, 3, 4})
+    assert {"a-1"} == guards.refusing(scarce, described, {2})
+    assert {"b-0"} == guards.refusing(scarce, described, {1, 3})
+    assert set() == guards.refusing(scarce, described, {1})
+    assert {"a-0", "a-1", "b-0"} == guards.refusing({}, described, {1, 2, 3, 4})
 
 
 def test_what_brokers_lead_that_others_could() -> None:
     """If a partition's last replica in sync stops, no other broker can lead it, so it doesn't count."""
     described = {"a-0": (1, [1, 2], [1, 2]), "a-1": (1, [1, 2], [1]), "a-2": (2, [1, 2], [1, 2])}
-    assert ["a-0"] == checks.led_by(described, {1})
-    assert ["a-2"] == checks.led_by(described, {2})
-    assert [] == checks.led_by(described, {1, 2})
+    assert ["a-0"] == guards.led_by(described, {1})
+    assert ["a-2"] == guards.led_by(described, {2})
+    assert [] == guards.led_by(described, {1, 2})
 
 
 def test_a_move_that_completes_between_two_answers_is_no_stranger(tmp_path: Path) -> None:
@@ -271,9 +271,9 @@ def test_a_rollback_goes_on_without_brokers_that_are_down(tmp_path: Path) -> Non
     def run(argv: list[str], **_: object) -> tuple[int, str, str]:
         return 0, "" if "--under-min-isr-partitions" in argv else answers[argv[0]], ""
 
-    for down, guards in (([9], set()), ([], {"live_brokers"})):
+    for down, reasons in (([9], set()), ([], {"live_brokers"})):
         cluster = Cluster(SimpleNamespace(params={**given, "down_brokers": down}, run_command=run))
-        assert (guards, down) == (cluster.look()["reasons"].keys(), cluster.leaders()["needed"])
+        assert (reasons, down) == (cluster.look()["reasons"].keys(), cluster.leaders()["needed"])
 
 
 def test_what_a_batch_adds_replicas_to_although_it_is_cordoned() -> None:
@@ -284,7 +284,7 @@ def test_what_a_batch_adds_replicas_to_although_it_is_cordoned() -> None:
     also = ", and the batch would add replicas there"
 
     def said(row: dict[str, Any], cordons: dict[str, str], applied: bool = True) -> str:
-        return str(checks.cordoned([row], described, cordons, applied))
+        return str(guards.cordoned([row], described, cordons, applied))
 
     assert ["", "", f"broker 3 is cordoned{also}"] == [said(row, {each: "*"}) for each in "123"]
     assert "" == said(row, {"3": "*"}, applied=False) == said(row, {"1": "/d1", "3": "/d1"}) == said(dirs, {"1": "/d2"})

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 from folders import TESTS
 
-from planner.cli.capacity import load
 from planner.cli.commands import commands
+from planner.cli.load_growth_size_drain import load
 from planner.cli.main import main
 from planner.inputs import load_profile_file
 from planner.inputs.spec import reading

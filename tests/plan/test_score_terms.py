@@ -11,7 +11,7 @@ from clusters import balance_of, no_racks, spec_of
 from planner.model.build_problem import build, today
 from planner.model.cluster import Broker
 from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
-from planner.plan.terms import left_to_change, terms
+from planner.plan.score_terms import left_to_change, terms
 from planner.scoring.broker_loads import leaders_after
 
 RACKS = {1: "a", 2: "b", 3: "c"}

@@ -14,7 +14,7 @@ from planner.model.build_problem import today
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Rebalance, TopicFilter
-from planner.plan.budget_spent import after, section
+from planner.plan.budget_section import after, section
 from planner.plan.document.codec import as_json
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
