@@ -99,7 +99,7 @@ class CountWindows:
         total = np.zeros(len(self.movable), dtype=object)
         np.add.at(total, at, prices.astype(object) * stated)
         for bounds in self.starts():
-            low, high = (bounds - self.fixed).clip(0, self.movable.sum())
+            low, high = self.left(bounds)
             edges = np.where(prices > 0, np.minimum(low, high)[at, brokers], high[at, brokers])
             proven = np.zeros(len(self.movable), dtype=object)
             np.add.at(proven, at, prices.astype(object) * edges)
@@ -107,14 +107,20 @@ class CountWindows:
                 return False
         return True
 
+    @property
+    def widest(self) -> LongArray:
+        """The windows (2, K, Bt), each with all its starts."""
+        last_end = (self.last + self.spread)[:, None]
+        ends = np.stack([np.minimum(self.bounds[0], self.first[:, None]), np.maximum(self.bounds[1], last_end)])
+        return np.where(self.open[:, None], ends, self.bounds)
+
+    def left(self, bounds: LongArray) -> LongArray:
+        """The part of windows (2, K, Bt) that is left for movable replicas."""
+        return (bounds - self.fixed).clip(0, self.movable.sum())
+
     def certain(self) -> LongArray:
         """(2, K, Bt): units below and above the windows in any placement of movable replicas, at any start."""
-        bounds = self.bounds
-        if self.open.any():
-            last_end = (self.last + self.spread)[:, None]
-            ends = np.stack([np.minimum(bounds[0], self.first[:, None]), np.maximum(bounds[1], last_end)])
-            bounds = np.where(self.open[:, None], ends, bounds)
-        low, high = bounds - self.fixed
+        low, high = self.widest - self.fixed
         return np.stack([np.maximum(low - self.movable.sum(), 0), np.maximum(-high, 0)])
 
     def cost(self, table: LongArray, price: int) -> int:

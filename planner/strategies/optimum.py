@@ -131,7 +131,7 @@ class Assigned(NamedTuple):
         loads = byte_loads(problem, layout, best.wanted, self.asked.grown)
         question = Question(problem, layout, self.asked.balance, loads)
         if len(layout.rows) and (certify or best.evened is not None or outside_more(question, found, self.assignment)):
-            certificate = certified(question, found, self.assignment)
+            certificate = certified(question, found, self.assignment, exactly=certify and self.asked.exactly)
             bound = least(certificate)
             in_bytes, in_replicas = (bound, UNKNOWN) if certificate.facts.measure == "bytes" else (0, bound)
             return made._replace(least_bytes=in_bytes, least_replicas=in_replicas, certificate=certificate)

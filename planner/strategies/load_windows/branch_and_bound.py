@@ -72,9 +72,11 @@ class _Search:
     `most`: the most programs.
     """
 
-    def __init__(self, program: ShareProgram, large: IntArray, sizes: FloatArray, effort: Effort, most: int) -> None:
+    def __init__(
+        self, program: ShareProgram, large: IntArray, sizes: FloatArray, effort: Effort, most: int, enough: float
+    ) -> None:
         self._program, self._large, self._sizes, self.at = program, large, sizes, program.at
-        self.effort, self._most = effort, most
+        self.effort, self._most, self._enough = effort, most, enough
         # The costs so far of deciding a replica, per unit of its share: sums and numbers, for off and for on.
         self._gains = np.zeros((2, len(large), len(program.at), 2))
         self._order = count()
@@ -88,7 +90,7 @@ class _Search:
     @property
     def exhausted(self) -> bool:
         """True if the work or the programs are used up, or if decisions go too deep."""
-        solved = self.solves >= self._most or self.effort.spent
+        solved = self.solves >= self._most or self.effort.spent or self.cheapest.least >= self._enough
         return solved or len(self.cheapest.decisions) >= CASE_DECISIONS
 
     @property
@@ -214,10 +216,11 @@ class _Search:
 
 
 def branchings(
-    about: BoundFacts, fits: Fits, base: Certificate, effort: Effort, solves: int = CASE_SOLVES
+    about: BoundFacts, fits: Fits, base: Certificate, effort: Effort, solves: int = CASE_SOLVES, enough: float = np.inf
 ) -> Iterator[Branched]:
     """Proofs and shares with ever smaller rows whole; none if no row is large compared with the windows, or if the
-    programs are too large. At the end the effort may be spent. `solves`: the most programs of one part.
+    programs are too large. At the end the effort may be spent. `solves`: the most programs of one part. With `enough`,
+    only proofs, until one part's proves so many bytes, whether or not rows are large.
     """
     racks = range(about.least.shape[1])
     # Each rack by itself if every row must have a fixed number of replicas there.
@@ -225,20 +228,23 @@ def branchings(
     parts = [(rack,) for rack in racks if (about.racks == rack).any()] if by_rack else [tuple(racks)]
     sizes = _sizes(about, fits)
     large = np.argsort(-sizes, kind="stable")[: min(CASE_ROWS, int((sizes >= 0.5**CASE_HALVINGS).sum()))]
-    if effort.spent or about.measure != "bytes" or (fits.most is None and (not len(large) or sizes[large[0]] < 1)):
+    placing = np.isinf(enough)
+    if effort.spent or about.measure != "bytes" or (placing and fits.most is None and sizes.max(initial=0) < 1):
         return
     if len(about.factors) * max(int(np.isin(about.racks, part).sum()) for part in parts) > CASE_COLUMNS:
         return
     programs = [ShareProgram(about, fits, part, large) for part in parts]
-    of_cases = [effort.part(SHARE_OF_SPLITTING / len(parts)) for _ in parts]
-    searches = [_Search(program, large, sizes, each, solves) for program, each in zip(programs, of_cases, strict=True)]
-    if any(search.root is None or not (search.fits or fits.most) for search in searches):
+    of_cases = [effort.part((SHARE_OF_SPLITTING if placing else 1) / len(parts)) for _ in parts]
+    searches = [
+        _Search(program, large, sizes, each, solves, enough) for program, each in zip(programs, of_cases, strict=True)
+    ]
+    if any(search.root is None or (placing and not (search.fits or fits.most)) for search in searches):
         return
     for smallest in (np.inf, *(0.5**halved for halved in range(CASE_HALVINGS + 1))):
         for search, each in zip(searches, of_cases, strict=True):
             search.effort = each
         more = [np.isinf(smallest) or search.run(smallest) for search in searches]
-        shares = _placed(about, searches, smallest, effort.part(SHARE_OF_PLACEMENT))
+        shares = _placed(about, searches, smallest, effort.part(SHARE_OF_PLACEMENT)) if placing else None
         if shares is not None or not np.isinf(smallest) or fits.most is not None:
             cases = zip(parts, searches, strict=True)
             parted = tuple(Part(part, search.case(fits)) for part, search in cases)

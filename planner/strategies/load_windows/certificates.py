@@ -17,9 +17,9 @@ from planner.model.balance import Balance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.window_excess import Allowed, CountWindows, numbered
 from planner.scoring.windows import starting
-from planner.strategies import lagrangian_bound
+from planner.strategies import lagrangian_bound, work_limits
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.placement import place
+from planner.strategies.flow.placement import copied, place
 from planner.strategies.flow.placement_network import Layout
 from planner.strategies.lagrangian_bound import (
     BoundFacts,
@@ -35,10 +35,11 @@ from planner.strategies.lagrangian_bound import (
     none_priced,
 )
 from planner.strategies.load_windows.allowed_plans import allowed, at_price, closed, reached, within
+from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.proof import facts, proof
+from planner.strategies.load_windows.share_program import Fits
 from planner.strategies.load_windows.window_positions import BestPosition, Started, WideWindows
-from planner.strategies.work_limits import MOST_STARTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +52,11 @@ class Question:
     loads: ByteLoads
 
 
-def certified(question: Question, found: BestPosition, assignment: IntArray) -> Certificate:
-    """The best known certificate of a plan (P, W), for all plans that are no further outside than it is."""
+def certified(question: Question, found: BestPosition, assignment: IntArray, *, exactly: bool = False) -> Certificate:
+    """The best known certificate of a plan (P, W), for all plans that are no further outside than it is.
+
+    `exactly`: a gap is worth more cases.
+    """
     evened = found.best.evened
     if question.problem.rebalance != "all":
         # Bytes come first: the forced bytes don't depend on windows.
@@ -72,6 +76,8 @@ def certified(question: Question, found: BestPosition, assignment: IntArray) -> 
         return max(unpriced, capped, key=least)
     most = _reached(question, found, assignment)
     made = _closed(question, found, most) if found.relaxed is None else _open(question, found, found.relaxed, most)
+    if exactly and question.loads.names:
+        made = _by_cases(question, made, most, assignment)
     return made if most.none else _with_proofs(question, found, made, most)
 
 
@@ -119,6 +125,28 @@ def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: A
     for lows, nearest in others:
         cases.append(_best([there, _of(question, relaxed.at(nearest))], most, held.within(lows)))
     return _better(proven, cases)
+
+
+def _by_cases(question: Question, made: Certificate, most: Allowed, assignment: IntArray) -> Certificate:
+    """The certificate; if a small cluster's plan (P, W) is far above it, the best one of cases for just these plans.
+
+    The cases that helped to make the plan are for other plans if any are outside of windows, or begin elsewhere.
+    """
+    layout, held = question.layout, Anywhere(most)
+    moved = copied(question.problem, layout, assignment[layout.rows])
+    known = most.none and made.parts and not (most.topics.open.any() or most.brokers.open.any())
+    large = work_limits.WHOLE_WORTH * len(layout.rows) * len(layout.targets) > work_limits.ASKED.columns
+    if known or large or moved - least(made) <= work_limits.WHOLE_GAP * moved:
+        return made
+    lows = range(int(most.brokers.first[0]), int(most.brokers.last[0]) + 1)
+    by_start = most.covered([(low, low) for low in lows])
+    helds = [held.within(range(low, low + 1)) for low in lows] if by_start else [held]
+    base, cases = Certificate(made.facts, none_priced(made.facts)), []
+    for each in helds:
+        effort, fits = work_limits.Effort(work_limits.PROOF_COLUMNS // len(helds)), Fits.anywhere(each.windows)
+        found = branchings(made.facts, fits, base, effort, work_limits.WHOLE_SOLVES, moved)
+        cases.append(_best([base, *(proven for proven, _ in found)], most, each))
+    return _better(made, cases)
 
 
 def _better(proven: Certificate, cases: Sequence[Certificate]) -> Certificate:
@@ -226,7 +254,7 @@ def _edges(windows: CountWindows, *, as_asked: bool = True) -> Iterator[LongArra
     the last are used, with lower edges as they are: then no other start proves less.
     """
     several = int((windows.last - windows.first).max(initial=0))
-    every = several <= MOST_STARTS
+    every = several <= work_limits.MOST_STARTS
     for step in range(several + 1) if every else (0, several):
         low = np.minimum(windows.first + step, windows.last)[:, None] - windows.fixed
         yield np.stack([low.clip(min=0) if every else low, (low + windows.spread).clip(min=0)])

@@ -68,6 +68,12 @@ class Fits:
         """The windows of a layout, for the rows that may move."""
         return cls(*bounds(layout, wanted), loads.windows, loads.scales)
 
+    @classmethod
+    def anywhere(cls, most: Allowed) -> Self:
+        """The windows of a bound's plans, each with all its starts."""
+        topics, brokers = (each.left(each.widest) for each in (most.topics, most.brokers))
+        return cls(topics, brokers[:, 0], most.windows.bounds, most.windows.scales, None if most.none else most)
+
 
 class Duals(NamedTuple):
     """Prices in bytes of (topic, broker of the part) (T, b), of brokers (b,), and of loads per unit (D, b)."""

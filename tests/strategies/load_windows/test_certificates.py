@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from clusters import balances, problems
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
 from benchmarks.exact import Judge
+from benchmarks.exact_table import judged
 from planner.model.balance import Balance
 from planner.model.problem import Problem
-from planner.strategies import lagrangian_bound
+from planner.strategies import lagrangian_bound, work_limits
 from planner.strategies.optimum import solve
 
 
@@ -51,3 +53,18 @@ def test_a_certificate_is_for_windows_that_hold_or_tells_how_far_outside(problem
         assert (outside.replicas, outside.loads) == (told.allowed.replicas, told.allowed.loads)
         least = lagrangian_bound.least_outside(mine.certificate.facts, told)
         assert least.replicas <= outside.replicas
+
+
+def test_cases_for_the_final_plans_question_close_the_gap() -> None:
+    """Cases that helped to make the plan were for plans less far outside: the told gap was 12 %."""
+    verdict = judged(431)
+    assert verdict is not None
+    assert (verdict.told, verdict.faults) == (verdict.moved, ())
+
+
+@pytest.mark.parametrize("number", [19, 66])
+def test_cases_for_the_final_plans_question_claim_nothing_false(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are tried whatever the gap is. Of 19, replicas that may not move fill windows beyond their ends."""
+    monkeypatch.setattr(work_limits, "WHOLE_GAP", -1)
+    verdict = judged(number)
+    assert verdict is None or verdict.faults == ()
