@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 import quick_ansible
 from module_server import interpreter
@@ -48,24 +49,18 @@ class Playbooks:
 
     def play(self, playbook: str, *options: str, delay: int = 0) -> Run:
         """Run a playbook to its end."""
-        ended = self._ended(*self._command(playbook, delay), *options)
-        return _run(ended.returncode, ended.stdout + ended.stderr)
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            code = self._start(playbook, delay, options, out, err).wait(1800)
+            out.seek(0)
+            err.seek(0)
+            return _run(code, out.read() + err.read())
 
     @contextmanager
     def playing(self, playbook: str, *options: str, delay: int = 1) -> Iterator[Playing]:
         """A running playbook, which is killed if it still runs at the end of the block."""
-        environment = self.environment()
-        command = [*self._command(playbook, delay), *options]
+        self.home.mkdir(exist_ok=True)
         with (self.home / "playing.txt").open("w+") as output:
-            process = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            running = Playing(process, Path(output.name))
+            running = Playing(self._start(playbook, delay, options, output, output), Path(output.name))
             try:
                 yield running
             finally:
@@ -73,11 +68,8 @@ class Playbooks:
 
     def tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another of Ansible's commands."""
-        return self._ended(str(self.programs / name), *arguments)
-
-    def _ended(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command,
+            [str(self.programs / name), *arguments],
             cwd=self.folder,
             env=self.environment(),
             capture_output=True,
@@ -96,10 +88,12 @@ class Playbooks:
         python = interpreter(self.programs / "python")
         return {**self.variables, "kafka_reassign_verify_delay": delay, "ansible_python_interpreter": python}
 
-    def _command(self, playbook: str, delay: int) -> list[str]:
-        given = (f"{name}={value}" for name, value in self._variables(delay).items())
-        program = quick_ansible.command(self.programs / "python", self.programs / "ansible-playbook")
-        return [*program, f"{playbook}.yml", *(word for each in given for word in ("-e", each))]
+    def _start(
+        self, playbook: str, delay: int, options: Sequence[str], out: IO[str], err: IO[str]
+    ) -> quick_ansible.Process:
+        given = (word for name, value in self._variables(delay).items() for word in ("-e", f"{name}={value}"))
+        arguments = [f"{playbook}.yml", *given, *options]
+        return quick_ansible.start(self.programs, arguments, self.folder, self.environment(), out, err)
 
     def environment(self) -> dict[str, str]:
         """Ansible's environment: its programs are first on PATH, and all that it keeps is below `home`."""
@@ -120,7 +114,7 @@ class Playbooks:
 class Playing:
     """A running playbook."""
 
-    process: subprocess.Popen[bytes]
+    process: quick_ansible.Process
     output: Path
 
     @property

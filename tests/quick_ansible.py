@@ -1,8 +1,9 @@
-"""Runs the real `ansible-playbook` in this process, and reuses work that earlier plays have done.
+"""Runs the real `ansible-playbook` in forks of one process that has imported it, and reuses what earlier plays made.
 
-Each play packs the same five modules for its host, at 0.2 s of CPU each. Each task is a fork that loads all filters
-and tests again. This module keeps the packed modules, so that the next play of the same roles on the same Ansible
-finds them in Ansible's own cache, and it loads the filters before the tasks are forked.
+Imports, and the reading of Ansible's own settings and documentation, take most of the CPU of a short play. Each play
+packs the same five modules for its host, at 0.2 s of CPU each, and each task is a fork that loads all filters and
+tests again. The server of this module does all that once. Packed modules are kept, so that the next play of the same
+roles finds them in Ansible's own cache.
 """
 
 from __future__ import annotations
@@ -10,29 +11,168 @@ from __future__ import annotations
 import atexit
 import gc
 import hashlib
+import json
 import os
+import signal
+import socket
+import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import IO, Any, NoReturn
+
+NUMBER_BYTES = 8  # of a process id or an exit code, as the server sends it
 
 
-def command(python: Path, program: Path) -> list[str]:
-    """The command that runs a program of Ansible in this way. Packed modules are kept until this process ends."""
-    return [str(python), "-P", __file__, _kept().name, str(program)]
+@dataclass
+class Process:
+    """A play that the server has started, in a session of its own. Its methods are those of `subprocess.Popen`."""
+
+    args: Sequence[str]
+    pid: int
+    caller: socket.socket
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, or None if the play still runs."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Wait until the play has ended. Return its exit code."""
+        if self.returncode is None:
+            # A timeout of 0 makes a socket that never blocks, which is what `poll` needs.
+            self.caller.settimeout(seconds)
+            try:
+                self.returncode = _received(self.caller)
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(self.args, seconds or 0) from None
+            self.caller.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the play, but not to the processes that it started."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def start(
+    programs: Path, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], out: IO[Any], err: IO[Any]
+) -> Process:
+    """Start a play in a folder, with the `ansible-playbook` of these programs."""
+    command = [str(programs / "ansible-playbook"), *arguments]
+    caller = socket.socket(socket.AF_UNIX)
+    caller.connect(_server(programs)[1])
+    request = json.dumps([str(folder), dict(environment), command]).encode() + b"\n"
+    socket.send_fds(caller, [request], [out.fileno(), err.fileno()])
+    return Process(command, _received(caller), caller)
+
+
+def _packed(number: int) -> bytes:
+    return number.to_bytes(NUMBER_BYTES, "big", signed=True)
+
+
+def _received(caller: socket.socket) -> int:
+    return int.from_bytes(caller.recv(NUMBER_BYTES), "big", signed=True)
 
 
 @cache
-def _kept() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="packed-")
+def _server(programs: Path) -> tuple[tempfile.TemporaryDirectory[str], str, subprocess.Popen[bytes]]:
+    """The folder of packed modules, and the address and the process of the server, which ends with this process."""
+    kept = tempfile.TemporaryDirectory(prefix="packed-")
+    address = str(Path(kept.name, "server"))
+    own = {"HOME": kept.name, "ANSIBLE_HOME": kept.name, "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    command = [str(programs / "python"), "-P", __file__, kept.name, address]
+    pipe = subprocess.PIPE
+    server = subprocess.Popen(command, cwd=kept.name, env=own, stdin=pipe, stdout=pipe, start_new_session=True)
+    assert server.stdout is not None
+    assert server.stdout.readline() == b"ready\n"
+    return kept, address, server
 
 
-def _main(kept: str, program: str) -> None:
-    sys.argv[:] = [program, *sys.argv[3:]]
+def _serve(kept: str, address: str) -> None:
+    """Answer requests until the parent process has ended."""
+    _load_ansible()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    if os.fork():
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+        os.killpg(0, signal.SIGTERM)
+    while True:
+        caller, _ = listener.accept()
+        if not os.fork():
+            listener.close()
+            _answer(caller, kept)
+        caller.close()
+
+
+def _answer(caller: socket.socket, kept: str) -> NoReturn:
+    """Run one play in a fork. Send its process id, and then its exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    request, streams, _, _ = socket.recv_fds(caller, 1 << 20, 2)
+    while not request.endswith(b"\n"):
+        request += caller.recv(1 << 20)
+    play = os.fork()
+    if not play:
+        caller.close()
+        os.setsid()
+        for number, stream in enumerate([os.open(os.devnull, os.O_RDONLY), *streams]):
+            os.dup2(stream, number)
+            os.close(stream)
+        folder, environment, sys.argv[:] = json.loads(request)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        time.tzset()
+        _play(kept)
+    for stream in streams:
+        os.close(stream)
+    caller.sendall(_packed(play))
+    code = os.waitstatus_to_exitcode(os.waitpid(play, 0)[1])
+    with suppress(BrokenPipeError):
+        caller.sendall(_packed(code))
+    os._exit(0)
+
+
+def _load_ansible() -> None:
+    """Import what each play imports, and read what each play reads of Ansible's own files."""
+    from ansible import plugins
+    from ansible.cli import playbook  # noqa: F401  (each fork inherits it)
+    from ansible.config import manager
+    from ansible.plugins import loader
+    from ansible.utils.collection_loader import _collection_finder as finder
+
+    # This process's own folder for temporary files, which isn't for the forks to remove.
+    atexit.unregister(manager.cleanup_tmp_file)
+    # The loader of vars isn't among these: once it has listed its plugins, it runs none of them.
+    for name in ("become", "cache", "callback", "connection", "filter", "inventory", "shell", "strategy", "test"):
+        list(getattr(loader, f"{name}_loader").all(class_only=True))
+    finder._meta_yml_to_dict = cache(finder._meta_yml_to_dict)
+    path = Path(plugins.__file__).parents[1] / "config" / "ansible_builtin_runtime.yml"
+    finder._meta_yml_to_dict(path.read_bytes(), ("ansible.builtin", "runtime.yml"))
+
+
+def _play(kept: str) -> NoReturn:
+    """Be `ansible-playbook` in the folder and with the environment of this play."""
     from ansible import constants, release
     from ansible.cli import playbook
-    from ansible.plugins.loader import filter_loader, test_loader
+
+    # The settings are those of this folder's ansible.cfg and of this environment, as if just imported.
+    known = constants.config._plugins
+    vars(constants.config).update(vars(type(constants.config)()))
+    constants.config._plugins = known
+    for name in constants.config.get_configuration_definitions():
+        constants.set_constant(name, constants.config.get_config_value(name, variables=vars(constants)))
 
     modules = hashlib.sha256(f"{release.__version__} {sys.version}".encode())
     for path in sorted(Path("roles").glob("*/*/*.py")):
@@ -41,9 +181,7 @@ def _main(kept: str, program: str) -> None:
     _link(Path(kept, modules.hexdigest()), own)
     # atexit runs this before Ansible's own clean-up, because Ansible has already registered that.
     atexit.register(_link, own, Path(kept, modules.hexdigest()))
-    for loader in (filter_loader, test_loader):
-        list(loader.all())
-    gc.freeze()
+    gc.disable()  # Tasks are forks that end soon, and looking for garbage would copy the memory of the play.
     sys.exit(playbook.main(sys.argv))
 
 
@@ -57,4 +195,4 @@ def _link(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:3])
+    _serve(*sys.argv[1:3])
