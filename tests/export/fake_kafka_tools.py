@@ -15,8 +15,13 @@ import json
 import os
 import sys
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+
+# A tool starts dozens of times in a play, and these would take half of its CPU.
+# ruff: noqa: PTH120, PTH123
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
 
 # The script imports this module, so that Python compiles it only once. Compiling takes half of a start.
 SCRIPT = """\
@@ -30,28 +35,39 @@ sys.exit(run(__file__, sys.argv[1:]))
 
 def stage(script: Path) -> None:
     """Write the script of a tool."""
-    script.write_text(SCRIPT.format(python=sys.executable, here=str(Path(__file__).parent)))
+    script.write_text(SCRIPT.format(python=sys.executable, here=os.path.dirname(__file__)))
     script.chmod(0o755)
 
 
 def run(script: str, arguments: list[str]) -> int:
     """Do to the cluster what the tool of this name does. Return its exit code."""
-    tool, state = Path(script).name.removesuffix(".sh"), Path(script).parent / "cluster.json"
-    cluster = json.loads(state.read_text())
+    folder, name = os.path.split(script)
+    tool, state = name.removesuffix(".sh"), f"{folder}/cluster.json"
+    cluster = _read(state)
     options = {word: value for word, value in zip(arguments, [*arguments[1:], ""], strict=True) if word[:2] == "--"}
     cluster["calls"].append([tool, *(word for word in options if word != "--bootstrap-server")])
     cluster.setdefault("arguments", []).append([tool, *arguments])
     cluster.setdefault("kafka_opts", []).append(os.environ.get("KAFKA_OPTS", ""))
     if cluster.get("failing", {}).get(tool):
         cluster["failing"][tool] -= 1
-        state.write_text(json.dumps(cluster))
+        _write(state, cluster)
         sys.stderr.write(f"Error: {tool} fails\n")
         return 1
     cluster["bootstrap"] = options.get("--bootstrap-server", cluster.get("bootstrap"))
     configs = [value for word, value in pairwise(arguments) if word == "--config"]
     code = _run(tool, options | {"configs": ",".join(configs)}, cluster)
-    state.write_text(json.dumps(cluster))
+    _write(state, cluster)
     return code
+
+
+def _read(path: str) -> dict[str, Any]:
+    with open(path) as file:
+        return json.load(file)
+
+
+def _write(path: str, content: dict[str, Any]) -> None:
+    with open(path, "w") as file:
+        file.write(json.dumps(content))
 
 
 def _run(tool: str, options: dict[str, str], cluster: dict[str, Any]) -> int:
@@ -112,7 +128,7 @@ def _list_voters(cluster: dict[str, Any]) -> int:
 
 
 def _wanted(path: str) -> dict[str, list[int]]:
-    rows = json.loads(Path(path).read_text())["partitions"]
+    rows = _read(path)["partitions"]
     return {f"{row['topic']}-{row['partition']}": row.get("replicas", []) for row in rows}
 
 
