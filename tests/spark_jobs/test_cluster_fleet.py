@@ -10,7 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from folders import EXAMPLES
@@ -75,19 +77,19 @@ def here(*typed: object, cwd: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=cwd, text=True, **streams)  # type: ignore[call-overload,no-any-return]
 
 
-def made_here(clusters: Path, folder: Path, *options: object) -> tuple[int, str, dict[str, bytes]]:
-    """The exit code, the stderr and the files of `--engine local`."""
+@cache
+def made_here(clusters: Path, *options: object) -> tuple[int, str, dict[str, bytes]]:
+    """The exit code, the stderr and the files of `--engine local`, which runs once for each folder of specs."""
+    folder = Path(mkdtemp(dir=clusters.parent))
     ran = here(f"{clusters}/*.yaml", "--out", folder / "plans", "--engine", "local", *options, cwd=folder)
     _, said = ran.communicate(timeout=300)
     return ran.returncode, said, files(folder / "plans")
 
 
-def test_a_clusters_workers_plan_the_specs_that_were_read_here(
-    start: Start, clusters: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_clusters_workers_plan_the_specs_that_were_read_here(start: Start, clusters: Path, tmp_path: Path) -> None:
     """The workers write the same bytes as this process, whatever files the specs name."""
     ran = start(clusters, "--candidates", 40)
-    alone = made_here(clusters, tmp_path_factory.mktemp("here"), "--candidates", 40)
+    alone = made_here(clusters, "--candidates", 40)
     _, said = ran.communicate(timeout=300)
 
     assert (0, "", 5) == (ran.returncode, said, len({name.split("/")[0] for name in alone[2]}))
@@ -99,8 +101,8 @@ def test_a_wrong_spec_among_good_ones(
     old: str, new: str, code: int, start: Start, clusters: Path, tmp_path: Path
 ) -> None:
     """A spec that reading or planning refuses gives the same error as in this process, and no plan is written."""
-    wrong = tmp_path / "wrong"
-    shutil.copytree(clusters, wrong)
+    wrong = clusters.parent / f"wrong-{code}"
+    shutil.copytree(clusters, wrong, dirs_exist_ok=True)
     text = (wrong / "expand.yaml").read_text()
     assert old in text
     (wrong / "expand.yaml").write_text(text.replace(old, new))
@@ -108,7 +110,7 @@ def test_a_wrong_spec_among_good_ones(
     _, said = ran.communicate(timeout=300)
 
     assert code == ran.returncode, said
-    assert (code, said, {}) == made_here(wrong, tmp_path, "--candidates", 40)
+    assert (code, said, {}) == made_here(wrong, "--candidates", 40)
     assert not (tmp_path / "plans").exists()
 
 
@@ -137,11 +139,9 @@ def kill_workers(cluster: Cluster, most: int, ran: subprocess.Popen[str]) -> int
 
 
 @pytest.mark.parametrize("start", ["standalone"], indirect=True)
-def test_a_worker_that_is_killed_is_replaced(
-    start: Start, cluster: Cluster, clusters: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_worker_that_is_killed_is_replaced(start: Start, cluster: Cluster, clusters: Path, tmp_path: Path) -> None:
     """A killed worker's spec is planned again, and the bytes are the same."""
-    alone = made_here(clusters, tmp_path_factory.mktemp("here"), "--candidates", 100)
+    alone = made_here(clusters, "--candidates", 100)
     ran = start(clusters, "--candidates", 100)
     killed = kill_workers(cluster, 1, ran)
     _, said = ran.communicate(timeout=300)
