@@ -76,13 +76,13 @@ def search(job: FleetJob, tried: Alternative) -> Search:
     return Search(tried.problem, tried.candidates, scores)
 
 
-def with_sections(path: Path, spec: Spec, planned: build.Planned) -> build.Planned:
+def with_report_sections(path: Path, spec: Spec, planned: build.Planned) -> build.Planned:
     """The plan with the sections that its spec's `report` asks for. The user's assignors are in the spec's folder."""
     with importable(path.resolve().parent, spec.consumers):
-        return planned._replace(plan=added(spec, planned.plan))
+        return planned._replace(plan=with_sections(spec, planned.plan))
 
 
-def added(spec: Spec, plan: Plan) -> Plan:
+def with_sections(spec: Spec, plan: Plan) -> Plan:
     """The plan with the sections that its spec's `report` asks for, and a new id; unchanged if it asks for none.
 
     Modules with the user's own assignors must be importable.
@@ -156,7 +156,7 @@ def rendered_files(plan: Plan) -> dict[str, bytes]:
     }
 
 
-def of_making(planned: build.Planned, rows: pa.Table) -> dict[str, bytes]:
+def unrendered_files(planned: build.Planned, rows: pa.Table) -> dict[str, bytes]:
     """The files that can't be rendered from the plan, by relative path: its bound, and the candidates' `rows`."""
     bound = {} if planned.bound is None else {bound_json.FILE: planned.bound}
     return {candidates_file.FILE: candidates_file.encoded(rows), **bound}
@@ -189,7 +189,7 @@ class ReadSpec(NamedTuple):
     searches: tuple[Search, ...]
 
 
-class Told(NamedTuple):
+class SpecFacts(NamedTuple):
     """Facts about a spec that was read: the folders for its candidates' rows, and whether only this machine can plan
     it, because it names assignors in its folder.
     """
@@ -207,10 +207,10 @@ def planned(read: ReadSpec) -> bytes | PlannerError:
     try:
         results = [evaluate.run(each.problem, each.candidates, scores=each.scores) for each in read.searches]
         swept = choice.swept(read.tried, results)
-        plan = with_sections(read.spec, swept[0].spec, build.planned(swept))
+        plan = with_report_sections(read.spec, swept[0].spec, build.planned(swept))
     except PlannerError as error:
         return error
-    return pickle.dumps(Made(plan.plan, files_of(plan.plan, of_making(plan, choice.scores(swept)))))
+    return pickle.dumps(Made(plan.plan, files_of(plan.plan, unrendered_files(plan, choice.scores(swept)))))
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class Steps:
     seed: int | None
     folder: Path
 
-    def read(self, number: int) -> Told | PlannerError:
+    def read(self, number: int) -> SpecFacts | PlannerError:
         """Reads a spec and builds its problems."""
         job = self.jobs[number]
         try:
@@ -235,7 +235,7 @@ class Steps:
         searches = tuple(search(job, each) for each in tried)
         self._file(number, "read").write_bytes(pickle.dumps(ReadSpec(job.spec, tried, searches)))
         own = any(":" in group.assignor for group in tried[0].spec.consumers)
-        return Told(tuple(each.scores.path for each in searches if each.scores is not None), own)
+        return SpecFacts(tuple(each.scores.path for each in searches if each.scores is not None), own)
 
     def pickled(self, number: int) -> bytes:
         """A spec that has been read, pickled."""

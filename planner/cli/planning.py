@@ -165,8 +165,8 @@ def adopt(
     spec = one_spec.loaded(path)
     output_folder.check(folder)
     made = adopted_plan.adopted(adopted_plan.read(reassignment), spec, path.as_posix())
-    planned = one_spec.with_sections(path, spec, made.planned)
+    planned = one_spec.with_report_sections(path, spec, made.planned)
     plan = planned.plan
-    files = one_spec.files_of(plan, one_spec.of_making(planned, made.rows))
+    files = one_spec.files_of(plan, one_spec.unrendered_files(planned, made.rows))
     output.show(plan, form, detail, folder, len(workflow.write(folder, files, output.say)))
     return 2 if detailed_exitcode and plan.has_something_to_do else 0

@@ -17,7 +17,7 @@ from planner.approval.cluster_now import Sources, read_now, with_load
 from planner.cli import fleet, one_spec
 from planner.cli.engine import EngineOptions, Phases, on_spark, opened, phases_shown, workers_here
 from planner.cli.fleet import FleetJob, FleetPlan
-from planner.cli.one_spec import Made, Steps, Told, planned
+from planner.cli.one_spec import Made, SpecFacts, Steps, planned
 from planner.export import output_folder
 from planner.export.folder_check import FolderEntry, digest
 from planner.export.folder_swap import Say
@@ -109,10 +109,12 @@ def _planned(
     results, specs = iter(sweep(wanted)), [job.spec for job in jobs]
     swept = [choice.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
     phase.begin("choosing the plan and proving its bound")
-    plans = fleet.each(specs, lambda at: one_spec.with_sections(specs[at], swept[at][0].spec, build.planned(swept[at])))
+    plans = fleet.each(
+        specs, lambda at: one_spec.with_report_sections(specs[at], swept[at][0].spec, build.planned(swept[at]))
+    )
     phase.begin("writing the files")
     for each, of_job in zip(plans, swept, strict=True):
-        yield Made(each.plan, one_spec.files_of(each.plan, one_spec.of_making(each, choice.scores(of_job))))
+        yield Made(each.plan, one_spec.files_of(each.plan, one_spec.unrendered_files(each, choice.scores(of_job))))
 
 
 def _made_by_workers(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
@@ -165,7 +167,7 @@ def _made_on_cluster(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Ph
         yield from steps.made()
 
 
-def _checked(jobs: Sequence[FleetJob], found: Sequence[Told | PlannerError]) -> tuple[Told, ...]:
+def _checked(jobs: Sequence[FleetJob], found: Sequence[SpecFacts | PlannerError]) -> tuple[SpecFacts, ...]:
     """The facts about each spec that was read; one error with all errors if any spec has one."""
     told = fleet.each([job.spec for job in jobs], lambda at: one_spec.value(found[at]))
     _require_different([path for each in told for path in each.scores])

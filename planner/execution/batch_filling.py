@@ -210,7 +210,8 @@ class BatchFilling:
     def fits(self, load: int, batch: int) -> bool:
         """True if the load may be added to one batch: `has_room` without arrays, which are slower for one batch."""
         rules, size = self.rules, self.loads.bytes_moved[load]
-        if rules.bytes is not None and size and self.bytes_moved[batch] > max(rules.bytes - size, 0):
+        held = self.bytes_moved[batch]
+        if rules.bytes is not None and size and held and held + size > rules.bytes:
             return False
         elected = self.loads.elections[load]
         if rules.elections is not None and elected and self.elections[batch] + elected > rules.elections:
@@ -265,5 +266,5 @@ def allowed(rules: BatchRules, held: Amounts, added: Amounts) -> BoolArray:
     return room
 
 
-def _within(rest: LongArray, added: LongArray, limit: int) -> BoolArray:
-    return np.asarray((rest == 0) | (added == 0) | (rest + added <= limit))
+def _within(held: LongArray, added: LongArray, limit: int) -> BoolArray:
+    return np.asarray((held == 0) | (added == 0) | (held + added <= limit))

@@ -116,6 +116,7 @@ class JavaHashMap(MutableMapping[Key, Value], Generic[Key, Value]):
             self._values[key] = value
             bucket = self._in_bucket.setdefault(self._bucket(key), {})
             self._in_bucket[self._bucket(key)] = {key: None, **bucket}
+            # computeIfAbsent counts without the new key, and put with it: a bucket of 8 keys, and of 9.
             if len(bucket) > 6 and self._buckets < 64:
                 self._double()
         return self._values[key]

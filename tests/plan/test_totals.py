@@ -36,7 +36,7 @@ MEASURES = ("replicas", "leaders", "size_bytes")
 
 def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
     """The plan with the sections that its spec's `report` asks for."""
-    return as_json(one_spec.added(spec, typed(plan)))
+    return as_json(one_spec.with_sections(spec, typed(plan)))
 
 
 def plan_of(spec: Spec) -> dict[str, Any]:

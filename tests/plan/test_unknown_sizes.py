@@ -32,7 +32,7 @@ BYTES = re.compile(r"(?<![\w.,])\d[\d.,]* ?(?:[kMGTPE]i?)?B(?![\w/])")
 
 def added(spec: Spec, plan: dict[str, Any]) -> dict[str, Any]:
     """The plan with the sections that its spec's `report` asks for."""
-    return as_json(one_spec.added(spec, typed(plan)))
+    return as_json(one_spec.with_sections(spec, typed(plan)))
 
 
 def unsized(spec: Spec) -> Spec:

@@ -70,12 +70,12 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     `none`: the windows, with nothing allowed outside of them. The plan is outside of them; the bound may be any bound.
     """
     base = replace(bound.proof, parts=())
-    never, effort = task.loads.too_large(), task.effort
+    some_too_large, effort = task.loads.too_large(), task.effort
     task = replace(task, effort=effort and effort.part(SHARE_OF_RELAXED))
-    closest, of_loads = _closest(task, none, base, plan)
+    closest, least_outside = _closest(task, none, base, plan)
     made = cheapest(task, MostOutside(closest.outside, task.loads.weights @ task.layout.factors), of_loads=True)
     closest = min((closest, made or closest), key=lambda each: (each.outside, each.cost))
-    no_cases = task.effort is not None and (of_loads is None or never) and closest.outside
+    no_cases = task.effort is not None and (least_outside is None or some_too_large) and closest.outside
     prices = None
     if no_cases and not _is_best(task, none, closest, base):
         # The prices of a program that may leave as much outside as the plan does.
@@ -91,8 +91,10 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     best = Best(_polished(within, closest.placement.on, 0), of_proof(within, base)).but(cheapest(within, room), None)
     if prices is not None and (found := at_prices(within, prices)) is not None:
         best = best.but(None, found.bound)
-    # If a replica is above every window, no work went into cases within the windows: it is left for these.
-    cases, solves = (effort.part(SHARE_OF_CASES), WHOLE_SOLVES) if effort and never else (task.effort, CASE_SOLVES)
+    # If a replica is larger than every window, cases within the windows were skipped: their work is spent here.
+    cases, solves = (
+        (effort.part(SHARE_OF_CASES), WHOLE_SOLVES) if effort and some_too_large else (task.effort, CASE_SOLVES)
+    )
     if cases is not None:
         for proven, shares in branchings(task.about, _fits(task, most), base, cases, solves):
             made = None
@@ -102,7 +104,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
             best = best.but(made, of_proof(within, proven))
             if best.within(FAIR):
                 break
-    return best, of_loads
+    return best, least_outside
 
 
 def _is_best(task: Task, none: Allowed, plan: PlacedPlan, base: Certificate) -> bool:
@@ -131,7 +133,7 @@ def _closest(task: Task, none: Allowed, base: Certificate, plan: PlacedPlan) -> 
     return plan, case
 
 
-def _polished(task: Task, on: np.ndarray, enough: int) -> PlacedPlan | None:
+def _polished(task: Task, on: BoolArray, enough: int) -> PlacedPlan | None:
     """The placement, repaired until it is no further outside than allowed, and made cheaper; None if repair fails."""
     placement = SearchPlacement(task.search, on.copy())
     if not placement.settled():
@@ -195,7 +197,7 @@ def even(
     if tied is not None:
         return _for_nothing(task, task.placement(tied.chosen))
     best, as_it_is = _without_prices(task, placed) if begun is None else (begun, False)
-    of_loads = None
+    least_outside = None
     if not best.within(CLOSE):
         best, as_it_is = _search(task, placed, begun or Best(), _ATTEMPTS[0 if begun is None else 1 :]), False
     if best.plan is None:
@@ -203,12 +205,12 @@ def even(
     # A copy, because ties are broken in place.
     found = best.copy() if effort is None and not best.within(CLOSE) else None
     if best.plan is not None and best.bound is not None and (best.plan.outside or (most and not best.within(FAIR))):
-        best, of_loads = relaxed(task, none, best.plan, best.bound)
+        best, least_outside = relaxed(task, none, best.plan, best.bound)
     if best.plan is None or best.bound is None:
         raise AssertionError("an attempt without prices is always made")
     if (by := ties(problem, layout)) is not None:
         settle(best.plan.placement, after_flows(problem, by) if as_it_is else by)
-    return _evened(task, best.plan.placement, best.bound.proof, found, of_loads)
+    return _evened(task, best.plan.placement, best.bound.proof, found, least_outside)
 
 
 def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
@@ -376,10 +378,10 @@ def _evened(
     placement: SearchPlacement,
     certificate: Certificate,
     begun: Best | None = None,
-    of_loads: Case | None = None,
+    least_outside: Case | None = None,
 ) -> Evened:
     outside = int(placement.outside().sum())
-    return Evened(chosen_of(task, placement), certificate, outside, placement.cost, begun, of_loads)
+    return Evened(chosen_of(task, placement), certificate, outside, placement.cost, begun, least_outside)
 
 
 def _is_large(task: Task) -> bool:
