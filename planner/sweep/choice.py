@@ -305,11 +305,13 @@ def _refuse_spending(tried: Sequence[Swept]) -> None:
             name, row = min(sound, key=lambda each: int(each[1][term]))
             who, whose = ("the changes", "") if len(tried) == 1 else ("the alternatives", f" ({name})")
             least, most = budget_steps.amounts(term, row[term], allowed)
-            lines.append(f"budget.{term}: in these plans {who} take at least {least}{whose}; the budget allows {most}")
+            line = f"budget.{term}: in these plans {who} take at least {least}{whose}; the budget allows {most}"
+            lines.append((row[term] > allowed, line))
     if lines:
         candidates = sum(each.result.evaluated for each in tried)
         head = f"nothing was written: none of {number(candidates)} candidates is within the budget; raise it:"
-        raise UnsafePlanError(head, *lines)
+        # If no term alone is beyond the budget in every plan, all are named.
+        raise UnsafePlanError(head, *([line for beyond, line in lines if beyond] or [line for _, line in lines]))
 
 
 def _refuse(tried: Sequence[Swept], rule: Choice) -> None:

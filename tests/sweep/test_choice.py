@@ -226,6 +226,16 @@ def test_a_budget_that_no_alternative_keeps_within() -> None:
     assert 0 == choose(broken).at
 
 
+def test_a_term_that_is_within_the_budget_need_not_be_raised() -> None:
+    """Only the terms that every plan exceeds are named, or all if each is kept by some plan, but not by the same."""
+    asked, said = spec(budget=Budget(bytes_moved=5, leaders_changed=1)), []
+    for least in (5, 6):
+        with pytest.raises(UnsafePlanError) as refused:
+            choose([swept(asked, plan(9), name="a"), swept(asked, plan(least, leaders_changed=3), name="b")])
+        said.append([line.split(":")[0] for line in str(refused.value).splitlines()[1:]])
+    assert [["budget.bytes_moved", "budget.leaders_changed"], ["budget.bytes_moved"]] == said
+
+
 def test_another_rule_asks_all_alternatives_what_the_budget_takes() -> None:
     """Even if the first alternative has no valid plan, the error says what the others take."""
     asked = spec(Choice("most_even_within_bytes", 100), Budget(replicas_moved=1))
