@@ -58,6 +58,9 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
     starts_of_topics, starts = (each.kind == "spread" and each.value > 1 for each in windows)
     if certificate is not None and gap and not forced_only and starts_of_topics:
         why += SEARCHED
+    if certificate is not None and proposal.wider:
+        of = _and([words(window) for window in proposal.wider])
+        why += f". The windows of {of} are wider than asked for, because a disk would otherwise be above its limit"
     if certificate is not None and replicas:
         # With other starts of the windows, a plan that copies as many bytes may be better by the later criteria.
         why += TIES[proposal.ties_proven and not (gap or starts_of_topics or starts)]

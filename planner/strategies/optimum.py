@@ -63,7 +63,7 @@ class Proposal(NamedTuple):
     `least_replicas` is the least number of replicas, if no sizes are known; else UNKNOWN. With `certificate`, anyone
     can compute the bound again; None if it wasn't asked for and none was needed. `ties_proven`: no plan of the same
     flow costs takes fewer replicas from leaders, then touches fewer partitions, then spreads arriving replicas more
-    evenly.
+    evenly. `wider`: the windows that aren't kept as asked for, because a disk would be above its limit.
     """
 
     assignment: IntArray
@@ -71,6 +71,7 @@ class Proposal(NamedTuple):
     least_replicas: int = UNKNOWN
     certificate: Certificate | None = None
     ties_proven: bool = False
+    wider: tuple[str, ...] = ()
 
 
 class _Asked(NamedTuple):
@@ -120,6 +121,7 @@ class Assigned(NamedTuple):
     asked: _Asked
     replicas: _Replicas
     assignment: IntArray
+    wider: tuple[str, ...] = ()
 
     def proven(self, *, certify: bool = False) -> Proposal:
         """The assignment with the least that any plan moves, and with a certificate if that is asked for or needed."""
@@ -127,7 +129,7 @@ class Assigned(NamedTuple):
         best = found.best
         # Caps on leaders and common leaders may move replicas afterwards, and new partitions are placed anew.
         after = problem.caps is not None or problem.together is not None or problem.is_new.any()
-        made = Proposal(self.assignment, ties_proven=self.replicas.ties_proven and not after)
+        made = Proposal(self.assignment, ties_proven=self.replicas.ties_proven and not after, wider=self.wider)
         loads = byte_loads(problem, layout, best.wanted, self.asked.grown)
         question = Question(problem, layout, self.asked.balance, loads)
         if len(layout.rows) and (certify or best.evened is not None or outside_more(question, found, self.assignment)):
@@ -156,15 +158,15 @@ def assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared
 
     If it fills a disk above its limit, windows are widened until it doesn't; if that doesn't help, they aren't.
     """
-    found = _assigned(problem, balance, seed, worth, shared)
+    found, names = _assigned(problem, balance, seed, worth, shared), tuple[str, ...]()
     for name, wider in _WIDER if _overfull(problem, found.assignment) else ():
         asked = getattr(balance, name)
         if asked == NO_TOLERANCE or (asked.kind == wider.kind == "percent" and asked.value >= wider.value):
             continue
-        balance = replace(balance, **{name: wider})
+        balance, names = replace(balance, **{name: wider}), (*names, name)
         looser = _assigned(problem, balance, seed, worth, Shared())
         if not _overfull(problem, looser.assignment):
-            return looser
+            return looser._replace(wider=tuple(dict.fromkeys(names)))
     return found
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from plan_documents import Document, typed
 from report_documents import small
-from test_bound_json import planned
+from test_bound_json import planned, swept
 from test_headline import LEFT
 
-from planner.model.balance import Balance
-from planner.model.cluster import Apart, ApartBy
+from planner.model.balance import Balance, Tolerance
+from planner.model.cluster import Apart, ApartBy, Broker, Cluster, Partition, Topic
+from planner.model.spec import Changes, Spec, Sweep
 from planner.plan import bound_and_proof, bound_json, headline
 
 
@@ -24,6 +25,18 @@ def test_a_split_of_who_leads_is_no_part_of_the_proof(by: ApartBy, of_split: boo
     certificate = bound_json.from_document(json.loads(made.bound))
     said = bound_and_proof.proof(certificate, False, [Apart(("x", "y"), ((1,), (2,)), False, by)])
     assert of_split == ("for this split of the brokers among topics that are apart" in said)
+
+
+def test_targets_that_give_way_to_a_disk_are_named() -> None:
+    """Broker 1 is too full. Only without the target for disks may its partition go to 4, so the bound is without it."""
+    *today, new = (Broker(at, None, room) for at, room in enumerate((629, 629, 1887, 943), 1))
+    held = ((1, 646), (3, 1037), (3, 743))
+    rows = tuple(Partition(at, (broker,), broker, None, size) for at, (broker, size) in enumerate(held))
+    cluster, sweep = Cluster("full", tuple(today), (Topic("t", rows),), sizes_known=True), Sweep(candidates=3)
+    for disk, named in (("20%", True), ("none", False)):
+        balance = Balance(disk=Tolerance.parse(disk))
+        said = swept(Spec(cluster, Changes((new,)), balance=balance, sweep=sweep)).plan.bound.proof
+        assert named == ("The windows of disk are wider than asked for, because a disk would" in said)
 
 
 @pytest.mark.parametrize(("moved", "least", "gap"), [(0, 0, 0.0), (100, 100, 0.0), (100, 99, 1.0), (3, 2, 33.334)])
