@@ -52,10 +52,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     rest = rest_of(approved, now, leave_moved=leave_moved)
     spec = with_traffic(spec_of(approved, now, rest, captured_at), approved, now)
     problem, asked, assignment = _placed(approved, spec, rest)
-    # The independent check allows only the brokers that the approved plan knows.
-    known = [broker.id for broker in approved.brokers if broker.role != "removed"]
-    violations = independent_check.check(replace(problem, targets=np.isin(problem.broker_ids, known)), assignment)
-    if violations:
+    if violations := independent_check.check(_as_approved(approved, problem), assignment):
         head = "the approved target breaks rules on the cluster as it is now; plan again:"
         raise InfeasibleError(head, *map(str, violations))
     rest = replace(rest, changes=with_down(rest.changes, problem))
@@ -114,6 +111,15 @@ def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Problem, I
     later = factors if approved.unfinished is None else np.where(planned, factors, problem.replication_factors)
     problem = replace(problem, replication_factors=factors, movable=planned, forced=forced, deferred=~planned)
     return problem, replace(problem, replication_factors=later), build_problem.assigned(problem, wanted)
+
+
+def _as_approved(approved: Plan, problem: Problem) -> Problem:
+    """The problem with the brokers that the approved plan knows; those that were down then still need not lead."""
+    known = np.isin(problem.broker_ids, [row.id for row in approved.brokers if row.role != "removed"])
+    down = np.isin(problem.broker_ids, [row.id for row in approved.brokers if row.seems_down])
+    if problem.out_of_sync is not None:
+        down |= problem.out_of_sync
+    return replace(problem, targets=known, out_of_sync=down if down.any() else None)
 
 
 def _balance(approved: Plan, problem: Problem, assignment: IntArray) -> BalanceSection:

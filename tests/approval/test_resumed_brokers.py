@@ -75,3 +75,15 @@ def test_brokers_have_to_be_in_the_racks_of_the_plan() -> None:
 
     with pytest.raises(StalePlanError, match="broker 4: is in rack a; the plan counts on rack b; plan again"):
         resumed(plan_of(spec), found(spec, racks=racks | {4: "a"}))
+
+
+def test_a_demoted_leader_stays_where_the_others_were_down() -> None:
+    """Broker 3 was in no ISR, so demoted broker 1 keeps leading; the plan runs, and is resumed, once 3 is back."""
+    changes = Changes(remove_brokers=(4,), demote_brokers=(1,))
+    spec = spec_of(no_racks(1, 3, 4), {"t": [(1, 4), (1, 3)]}, changes=changes)
+    topic = spec.cluster.topics[0]
+    down = replace(topic, partitions=tuple(replace(each, isr=(1, 4)[: 2 - each.id]) for each in topic.partitions))
+    plan = plan_of(replace(spec, cluster=replace(spec.cluster, topics=(down,))))
+
+    assert [[1, 3]] == [row["replicas"] for row in plan["partitions"]]
+    assert [[1, 3]] == [row["replicas"] for row in resumed(plan, found(spec))["partitions"]]
