@@ -143,12 +143,9 @@ def first_step(problem: Problem) -> Problem:
     if done.all():
         return problem
     held = (problem.replicas >= 0).sum(axis=1).astype(problem.replication_factors.dtype)
-    together = problem.together
-    if together is not None:
-        together = without_waiting(together, ~done & problem.movable)
     step = replace(
         problem,
-        together=together,
+        together=None if problem.together is None else without_waiting(problem.together, ~done & problem.movable),
         movable=problem.movable & done,
         forced=problem.forced & done,
         replication_factors=np.where(done, problem.replication_factors, held),
