@@ -252,7 +252,8 @@ def _starts(
         return range(0)
     spread, brokers = int(tolerance.value), int(problem.targets.sum())
     same = bool((bounds == bounds[:, :1]).all())
-    fits = alike and int(np.floor(share.max())) - int(np.ceil(share.min())) <= spread
+    # With a spread of one, brokers with other shares have other windows, and those stay as they are.
+    fits = alike and spread > 1 and int(np.floor(share.max())) - int(np.ceil(share.min())) <= spread
     if not (same or fits):
         return range(0)
     targets = problem.targets
