@@ -79,10 +79,10 @@ def drawn(replicas: int, dirs: int, sigma: float, today: Today) -> Dirs:
 
 def _packed(broker: Dirs, of: tuple[float, Today], part: str) -> PackedBroker:
     choices = 0 if part == CP_SAT else log_dir_packing._MOST_CHOICES
-    exchanged = _as_dealt if part == EXCHANGES else log_dir_packing._improved
+    improved = _unimproved if part == EXCHANGES else log_dir_packing._improved
     with (
         patch.object(log_dir_packing, "_MOST_CHOICES", choices),
-        patch.object(log_dir_packing, "_improved", exchanged),
+        patch.object(log_dir_packing, "_improved", improved),
     ):
         started = perf_counter()
         found = pack(broker)
@@ -91,7 +91,7 @@ def _packed(broker: Dirs, of: tuple[float, Today], part: str) -> PackedBroker:
     return PackedBroker(*shape, *of, part, found.bytes_moved, found.least_bytes_moved, found.outside_bytes, seconds)
 
 
-def _as_dealt(_: Dirs, places: IntArray) -> IntArray:
+def _unimproved(_: Dirs, places: IntArray) -> IntArray:
     return places
 
 

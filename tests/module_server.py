@@ -10,7 +10,6 @@ import gc
 import hashlib
 import marshal
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +21,8 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from fork_server import serve
 
 # It imports only what is built in, because `json`, `os` and `socket` would take half of its CPU.
 CLIENT = """\
@@ -89,22 +90,8 @@ def _serve(address: str) -> None:
     ansible.module_utils.__path__ = _PathWithPayload(ansible.module_utils.__path__, "ansible/module_utils")
     ansible.modules.__path__ = _PathWithPayload(ansible.modules.__path__, "ansible/modules")
 
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(address)
-    listener.listen()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.disable()  # A module ends soon, and looking for garbage would copy the memory of the server.
-    if os.fork():
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
-        sys.stdin.read()
-        os.killpg(0, signal.SIGTERM)
-    while True:
-        caller, _ = listener.accept()
-        if not os.fork():
-            listener.close()
-            _run(caller)
-        caller.close()
+    serve(address, _run)
 
 
 def _compiled(folder: Path, pathname: str, source: bytes) -> Any:
@@ -121,7 +108,6 @@ def _compiled(folder: Path, pathname: str, source: bytes) -> Any:
 
 def _run(caller: socket.socket) -> None:
     """Run one module in this fork and send its exit code to the caller."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     length, streams, _, _ = socket.recv_fds(caller, 4, 3)
     with caller.makefile("rb") as received:
         folder, *environment = received.read(int.from_bytes(length, "big")).split(b"\0")

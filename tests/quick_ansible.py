@@ -13,7 +13,6 @@ import gc
 import hashlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -22,9 +21,11 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
+
+from fork_server import serve
 
 NUMBER_BYTES = 8  # of a process id or an exit code, as the server sends it
 
@@ -88,7 +89,7 @@ def _server(programs: Path) -> tuple[tempfile.TemporaryDirectory[str], str, subp
     kept = tempfile.TemporaryDirectory(prefix="packed-")
     address = str(Path(kept.name, "server"))
     own = {"HOME": kept.name, "ANSIBLE_HOME": kept.name, "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-    command = [str(programs / "python"), "-P", __file__, kept.name, address]
+    command = [str(programs / "python"), __file__, kept.name, address]
     pipe = subprocess.PIPE
     server = subprocess.Popen(command, cwd=kept.name, env=own, stdin=pipe, stdout=pipe, start_new_session=True)
     assert server.stdout is not None
@@ -96,29 +97,8 @@ def _server(programs: Path) -> tuple[tempfile.TemporaryDirectory[str], str, subp
     return kept, address, server
 
 
-def _serve(kept: str, address: str) -> None:
-    """Answer requests until the parent process has ended."""
-    _load_ansible()
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(address)
-    listener.listen()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    if os.fork():
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
-        sys.stdin.read()
-        os.killpg(0, signal.SIGTERM)
-    while True:
-        caller, _ = listener.accept()
-        if not os.fork():
-            listener.close()
-            _answer(caller, kept)
-        caller.close()
-
-
-def _answer(caller: socket.socket, kept: str) -> NoReturn:
+def _answer(kept: str, caller: socket.socket) -> None:
     """Run one play in a fork. Send its process id, and then its exit code."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     request, streams, _, _ = socket.recv_fds(caller, 1 << 20, 2)
     while not request.endswith(b"\n"):
         request += caller.recv(1 << 20)
@@ -141,7 +121,6 @@ def _answer(caller: socket.socket, kept: str) -> NoReturn:
     code = os.waitstatus_to_exitcode(os.waitpid(play, 0)[1])
     with suppress(BrokenPipeError):
         caller.sendall(_packed(code))
-    os._exit(0)
 
 
 def _load_ansible() -> None:
@@ -195,4 +174,6 @@ def _link(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    _serve(*sys.argv[1:3])
+    sys.path.pop(0)  # Ansible and its plays must not find modules of the tests.
+    _load_ansible()
+    serve(sys.argv[2], partial(_answer, sys.argv[1]))

@@ -23,9 +23,9 @@ def test_a_broker_is_the_same_everywhere() -> None:
 @pytest.mark.slow
 def test_all_parts_are_nearest_and_their_bound_is_kept() -> None:
     """Without a part, no result is nearer to the windows, or as near with fewer bytes. The parts come back."""
-    exchanged, choices = log_dir_packing._improved, log_dir_packing._MOST_CHOICES
+    improved, choices = log_dir_packing._improved, log_dir_packing._MOST_CHOICES
     found = measure(40, 3)
-    assert (exchanged, choices) == (log_dir_packing._improved, log_dir_packing._MOST_CHOICES)
+    assert (improved, choices) == (log_dir_packing._improved, log_dir_packing._MOST_CHOICES)
     assert [EVERY_PART, CP_SAT, EXCHANGES] * 6 == [each.part for each in found]
     for whole, *others in (found[at : at + 3] for at in range(0, len(found), 3)):
         assert whole.least_bytes <= whole.bytes_moved
