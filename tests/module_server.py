@@ -22,7 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fork_server import serve
+from fork_server import serve, start
 
 # It imports only what is built in, because `json`, `os` and `socket` would take half of its CPU.
 CLIENT = """\
@@ -54,10 +54,7 @@ def _client(python: Path) -> tuple[tempfile.TemporaryDirectory[str], Path, subpr
     client = Path(folder.name, "python")
     client.write_text(CLIENT.format(python=python, address=address))
     client.chmod(0o755)
-    server = subprocess.Popen([python, __file__, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert server.stdout is not None
-    assert server.stdout.readline() == b"ready\n"
-    return folder, client, server
+    return folder, client, start(python, __file__, folder.name, str(address))
 
 
 class _PathWithPayload(list[str]):
@@ -136,5 +133,4 @@ def _run(caller: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    os.setsid()
     _serve(sys.argv[1])

@@ -25,7 +25,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from fork_server import serve
+import fork_server
 
 NUMBER_BYTES = 8  # of a process id or an exit code, as the server sends it
 
@@ -88,13 +88,7 @@ def _server(programs: Path) -> tuple[tempfile.TemporaryDirectory[str], str, subp
     """The folder of packed modules, and the address and the process of the server, which ends with this process."""
     kept = tempfile.TemporaryDirectory(prefix="packed-")
     address = str(Path(kept.name, "server"))
-    own = {"HOME": kept.name, "ANSIBLE_HOME": kept.name, "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-    command = [str(programs / "python"), __file__, kept.name, address]
-    pipe = subprocess.PIPE
-    server = subprocess.Popen(command, cwd=kept.name, env=own, stdin=pipe, stdout=pipe, start_new_session=True)
-    assert server.stdout is not None
-    assert server.stdout.readline() == b"ready\n"
-    return kept, address, server
+    return kept, address, fork_server.start(programs / "python", __file__, kept.name, kept.name, address)
 
 
 def _answer(kept: str, caller: socket.socket) -> None:
@@ -174,6 +168,5 @@ def _link(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # Ansible and its plays must not find modules of the tests.
     _load_ansible()
-    serve(sys.argv[2], partial(_answer, sys.argv[1]))
+    fork_server.serve(sys.argv[2], partial(_answer, sys.argv[1]))
