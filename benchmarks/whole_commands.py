@@ -24,8 +24,7 @@ from benchmarks import cases
 from benchmarks.apart import apart, peak_bytes, watched_children
 from benchmarks.cases import BenchCase
 from benchmarks.table import Entries, Figures, head, megabytes, row
-from planner.cli.fleet import summary
-from planner.cli.workflow import WhatifOptions, whatif_fleet
+from planner.cli.whatif_fleet import WhatifOptions, summary, whatif_fleet
 from planner.model.errors import SetupError
 
 SEED = "public"

@@ -14,7 +14,7 @@ import pytest
 from folders import ROOT, TESTS
 from rich.console import Console
 
-from planner.cli import workflow
+from planner.cli import whatif_fleet
 from planner.cli.main import main
 from planner.plan import plan_file
 from planner.plan.document.plan_types import Plan
@@ -55,8 +55,8 @@ def planned(request, tmp_path_factory):
     """An example's name, plan and folder. The plan is made in this process, with few candidates."""
     name = request.param
     out = tmp_path_factory.mktemp(name) / "plan"
-    options = workflow.WhatifOptions(out=out, candidates=300, engine="local")
-    plan = workflow.whatif(ROOT / "examples" / f"{name}.yaml", options, Console(file=io.StringIO())).plan
+    options = whatif_fleet.WhatifOptions(out=out, candidates=300, engine="local")
+    plan = whatif_fleet.whatif(ROOT / "examples" / f"{name}.yaml", options, Console(file=io.StringIO())).plan
     return name, plan, out
 
 

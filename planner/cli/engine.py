@@ -1,4 +1,4 @@
-"""Where a command computes, and how its progress is shown.
+"""Where a command computes: on Spark or in this process.
 
 A command computes on Spark or in this process, with the same result. `whatif` and `load` run on Spark. The others run
 in this process, unless an option for Spark is given, or the work is large enough for Spark: `failures` of any
@@ -12,11 +12,8 @@ from functools import partial, wraps
 from typing import Any, Literal, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from planner.model.errors import SetupError
-from planner.model.formats import number
 
 T = TypeVar("T")
 
@@ -107,28 +104,3 @@ def opened(options: EngineOptions) -> Iterator[Any]:
     end = partial(record.finish, close=partial(opening.close, failed=False))
     # Java may still have to write its archive of classes. That happens after the result is printed.
     context.call_on_close(end) if context else end()
-
-
-@dataclass(frozen=True)
-class Phases:
-    """The progress line: the phase's name, its progress if known, and the time since the command began."""
-
-    progress: Progress
-    line: TaskID
-
-    def begin(self, name: str) -> None:
-        """Shows the next phase, whose length is unknown."""
-        self.progress.update(self.line, description=name, completed=0, total=None)
-
-    def count(self, name: str, done: int, total: int) -> None:
-        """Shows how many items are done."""
-        text = f"{name}: {number(done)} of {number(total)}"
-        self.progress.update(self.line, description=text, completed=done, total=total)
-
-
-@contextmanager
-def phases_shown(console: Console) -> Iterator[Phases]:
-    """Shows the progress line during the block."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield Phases(progress, progress.add_task("", total=None))

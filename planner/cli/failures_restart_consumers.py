@@ -3,9 +3,7 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 from msgspec import structs, to_builtins
@@ -30,7 +28,7 @@ from planner.whatif import (
     restart_steps,
 )
 from planner.whatif.assignors import importable
-from planner.whatif.consumers_report import ConsumersDocument, ConsumersQuestion
+from planner.whatif.consumers_report import ConsumersQuestion
 from planner.whatif.consumers_sweep import ConsumersSweep
 from planner.whatif.failure_sets import KINDS, MOST, RACKS
 from planner.whatif.failures_report import Subject
@@ -43,20 +41,29 @@ def find(path: Path, plan: Path | None) -> Subject:
     StalePlanError if the files that a plan was made from have changed. A plan that was only found beside the spec is
     left out instead.
     """
-    if path.is_dir() or path.name == "plan.json":
+    if _is_plan(path):
         if plan is not None:
             raise SetupError(f"{path} is a plan already; allowed: a plan, or a spec with --plan")
-        return _of_plan(_spec_of(path), path, None)
-    beside = path.with_suffix(".plan")
-    if plan is None and not (beside / "plan.json").is_file():
-        note = f"there is no plan beside the spec, so only today is shown; planner whatif {path.name} makes one"
-        return Subject.of(reading.load(path), None, (note,))
-    return _of_plan(path, plan or beside, beside if plan is None else None)
+        path, plan = _spec_of(path), path
+    spec, beside = reading.load(path), path.with_suffix(".plan")
+    if plan is not None:
+        return Subject.of(spec, _made_from(path, spec, plan))
+    why, makes = "there is no plan beside the spec", "makes one"
+    if (beside / "plan.json").is_file():
+        if plan_file.of_same_files(made := plan_file.read(beside), spec):
+            return Subject.of(spec, made)
+        why, makes = f"{beside.name} was made from files that have changed", "makes it again"
+    return Subject.of(spec, None, (f"{why}, so only today is shown; planner whatif {path.name} {makes}",))
+
+
+def _is_plan(path: Path) -> bool:
+    """True for a plan.json or a plan's folder, False for a spec."""
+    return path.is_dir() or path.name == "plan.json"
 
 
 def _spec_of(path: Path) -> Path:
     """The spec that a plan was made from. The plan has its file name, and the file must be beside the plan's folder."""
-    folder = path if path.is_dir() else path.parent
+    folder = plan_file.folder_of(path)
     name = plan_file.read(path).inputs[0].path
     found = folder.resolve().parent / name
     if not found.is_file():
@@ -64,20 +71,6 @@ def _spec_of(path: Path) -> Path:
     # If the folder is named by `..` or a link, its parent by name may be another folder.
     named = folder.parent / name
     return named if named.exists() and named.samefile(found) else found
-
-
-def _of_plan(path: Path, plan: Path, found: Path | None) -> Subject:
-    """The spec with its plan. One `found` beside it is left out, with a note, if it was made from other files."""
-    spec = reading.load(path)
-    if found is None:
-        return Subject.of(spec, _made_from(path, spec, plan))
-    if plan_file.of_same_files(made := plan_file.read(plan), spec):
-        return Subject.of(spec, made)
-    note = (
-        f"{found.name} was made from files that have changed, so only today is shown; "
-        f"planner whatif {path.name} makes it again"
-    )
-    return Subject.of(spec, None, (note,))
 
 
 def _made_from(path: Path, spec: Spec, plan: Path) -> Plan:
@@ -140,7 +133,7 @@ def failures(
     if RACKS in of and not subject.problem.rack_names:
         raise SetupError(f"--of racks: no broker of {path} has a rack; allowed: brokers, pairs, or a number of brokers")
     if rows is not None:
-        of_spec = _spec_of(path) if path.is_dir() or path.name == "plan.json" else path
+        of_spec = _spec_of(path) if _is_plan(path) else path
         output_folder.require_unread("--rows", rows, reading.files_read(of_spec, subject.spec))
     # A single broker has no pairs.
     kinds = of or KINDS[: 3 if len(subject.problem.broker_ids) > 1 else 2]
@@ -208,37 +201,15 @@ def restart(path: Path, out: Path | None, at_most: int | None, form: Format, det
     return 2 if detailed_exitcode and made.refusing else 0
 
 
-@dataclass(frozen=True)
-class ConsumersOptions:
-    """The options of the command; `grown` are partition counts by topic."""
-
-    engine: EngineOptions
-    plan: Path | None
-    groups: tuple[str, ...]
-    grown: tuple[tuple[str, int], ...]
-    keys: tuple[str, ...]
-    sweep: bool
-    consumers: tuple[int, int] | None
-
-
-def answer(path: Path, options: ConsumersOptions) -> ConsumersDocument:
-    """The document for a spec. SpecError or PlannerError if the spec or an option is wrong."""
-    spec = reading.load(path)
-    if not spec.consumers:
-        raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
-    plan = None if options.plan is None else _made_from(path, spec, options.plan)
-    replicas = None if plan is None else consumers_report.replicas_of(plan)
-    with importable(path.resolve().parent, spec.consumers):
-        groups = group_events.resolve(spec.consumers, spec.cluster.topics)
-        known = {group.name for group in groups}
-        for name in options.groups:
-            if name not in known:
-                guess = did_you_mean(name, known)
-                raise PlannerError(f"--group {name!r} isn't in consumers; {guess}allowed: {', '.join(sorted(known))}")
-        groups = tuple(group for group in groups if not options.groups or group.name in options.groups)
-        question = ConsumersQuestion(spec, groups, _partition_counts(spec, options.grown), options.keys, replicas)
-        document = consumers_report.document(question, (headline.first_step(plan) if plan else "") or None)
-        return structs.replace(document, sweep=_swept(spec, groups, options)) if options.sweep else document
+def _groups(spec: Spec, names: Sequence[str]) -> tuple[Group, ...]:
+    """The groups of these names, or all if there are none. PlannerError for a name that isn't in `consumers`."""
+    groups = group_events.resolve(spec.consumers, spec.cluster.topics)
+    known = {group.name for group in groups}
+    for name in names:
+        if name not in known:
+            guess = did_you_mean(name, known)
+            raise PlannerError(f"--group {name!r} isn't in consumers; {guess}allowed: {', '.join(sorted(known))}")
+    return tuple(group for group in groups if not names or group.name in names)
 
 
 def _partition_counts(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[str, int]:
@@ -252,16 +223,18 @@ def _partition_counts(spec: Spec, grown: Sequence[tuple[str, int]]) -> Mapping[s
     return dict(grown)
 
 
-def _swept(spec: Spec, groups: Sequence[Group], options: ConsumersOptions) -> ConsumersSweep:
+def _swept(
+    spec: Spec, groups: Sequence[Group], consumers: tuple[int, int] | None, engine: EngineOptions
+) -> ConsumersSweep:
     """The section of `--sweep`: each number of consumers with each assignor, computed here or on Spark."""
     unit = group_events.measure(spec.cluster)
     loads = group_events.loads(spec.cluster.topics, unit)
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
-    rows = consumers_sweep.rows(groups, *(options.consumers or (None, None)))
+    rows = consumers_sweep.rows(groups, *(consumers or (None, None)))
     scores = computed(
-        options.engine,
-        on_spark(options.engine, otherwise=False),
-        lambda whatif, spark: whatif.consumers(spark, study, rows, partitions=options.engine.partitions),
+        engine,
+        on_spark(engine, otherwise=False),
+        lambda whatif, spark: whatif.consumers(spark, study, rows, partitions=engine.partitions),
         lambda: [consumers_sweep.evaluate(study, row) for row in rows],
     )
     return consumers_sweep.summary(study, scores)
@@ -307,20 +280,37 @@ def _range(text: str) -> tuple[int, int]:
 @click.option("--consumers", type=_range, metavar="2-12", help="The numbers of consumers that --sweep tries.")
 @engine_options(IN_PROCESS)
 @format_option
-def consumers(path: Path, form: Format, **options: Any) -> int:
+def consumers(
+    path: Path,
+    plan: Path | None,
+    groups: tuple[str, ...],
+    grown: tuple[tuple[str, int], ...],
+    keys: tuple[str, ...],
+    sweep: bool,
+    consumers: tuple[int, int] | None,
+    engine: EngineOptions,
+    form: Format,
+) -> int:
     """Show what each member of SPEC's groups reads.
 
     How even that is, and what moves when a member leaves, a partition is added, or a rack changes.
 
     Groups are listed in SPEC's `consumers`: written there, or as kafka-consumer-groups --describe prints them.
     """
-    if options["consumers"] and not options["sweep"]:
+    if consumers and not sweep:
         raise click.UsageError("--consumers says what --sweep tries; allowed: with --sweep")
-    if on_spark(options["engine"], otherwise=False) and not options["sweep"]:
+    if on_spark(engine, otherwise=False) and not sweep:
         raise click.UsageError("Spark is for what --sweep tries; allowed: with --sweep, or without Spark's options")
-    found = answer(path, ConsumersOptions(**options))
+    spec = reading.load(path)
+    if not spec.consumers:
+        raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
+    made = None if plan is None else _made_from(path, spec, plan)
+    with importable(path.resolve().parent, spec.consumers):
+        asked, replicas = _groups(spec, groups), None if made is None else consumers_report.replicas_of(made)
+        question = ConsumersQuestion(spec, asked, _partition_counts(spec, grown), keys, replicas)
+        found = consumers_report.document(question, (headline.first_step(made) if made else "") or None)
+        if sweep:
+            found = structs.replace(found, sweep=_swept(spec, asked, consumers, engine))
     # Not with the codec, because a record's key may have bytes that aren't UTF-8, which it can't encode.
-    show_found(
-        form, lambda: to_builtins(found), lambda: consumers_report.view(found, planned=options["plan"] is not None)
-    )
+    show_found(form, lambda: to_builtins(found), lambda: consumers_report.view(found, planned=made is not None))
     return 0

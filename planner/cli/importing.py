@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from planner.cli.output import FILE, PATH, echo_line, echo_page, live_options, say
-from planner.cli.workflow import require_unchanged
 from planner.export import folder_swap
-from planner.export.output_folder import quiet, replace_file, require_unread
+from planner.export.output_folder import quiet, replace_file, require_unchanged, require_unread
 from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.terraform_show import targets
 from planner.inputs.spec.profile_caps import PROFILES, REFUSED

@@ -10,20 +10,30 @@ import click
 import pyarrow as pa
 from rich.console import Console
 
-from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark, phases_shown
+from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
 from planner.cli.output import (
     FILE,
     Format,
     detail_options,
     format_option,
+    phases_shown,
     refuse_given,
     say,
     show,
     show_found,
     shows_refused,
 )
-from planner.cli.workflow import WhatifOptions, require_beside, require_unchanged, whatif
-from planner.export.output_folder import PAGE, PARQUET, check, replace_file, require_unread, require_writable
+from planner.cli.whatif_fleet import WhatifOptions, whatif
+from planner.export.output_folder import (
+    PAGE,
+    PARQUET,
+    check,
+    replace_file,
+    require_beside,
+    require_unchanged,
+    require_unread,
+    require_writable,
+)
 from planner.inputs import load_profile_file
 from planner.inputs.load_profile_statistics import TABLE_COLUMNS
 from planner.inputs.spec import reading

@@ -10,13 +10,12 @@ import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import pyarrow as pa
 from msgspec import structs
 
 from planner.approval import plan_check
-from planner.cli.fleet import FleetJob
 from planner.export import folder_check, output_folder
 from planner.export.templated_files import files as rendered
 from planner.inputs.spec import reading
@@ -49,7 +48,13 @@ from planner.whatif.consumers_report import ConsumersQuestion
 from planner.whatif.failure_sets import MOST
 from planner.whatif.failures_report import Subject
 
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class FleetJob:
+    """A spec's file, and the folder of its plan."""
+
+    spec: Path
+    folder: Path
 
 
 def loaded(path: Path) -> Spec:
@@ -165,13 +170,6 @@ def unrendered_files(planned: build.Planned, rows: pa.Table) -> dict[str, bytes]
 def files_of(plan: Plan, others: Mapping[str, bytes]) -> dict[str, bytes]:
     """All files of a plan's folder, by relative path: those rendered from it, the `others`, and the digests of all."""
     return folder_check.with_sums({**rendered_files(plan), **others})
-
-
-def value(found: T | PlannerError) -> T:
-    """The result of a step; raises it if it is an error."""
-    if isinstance(found, PlannerError):
-        raise found
-    return found
 
 
 class Made(NamedTuple):

@@ -1,8 +1,10 @@
-"""Shared functions for printing: a plan or a view as text, JSON or Markdown, and lines on stdout and stderr."""
+"""Shared functions for printing: a plan or a view as text, JSON or Markdown, lines on stdout and stderr, progress."""
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
@@ -11,11 +13,12 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from planner.approval import plan_check
-from planner.cli import workflow
+from planner.cli import one_spec
 from planner.model.errors import DEBUG, PlannerError, StalePlanError, UnsafePlanError, one_line
-from planner.model.formats import printable
+from planner.model.formats import number, printable
 from planner.model.generated_text import json_text, page
 from planner.plan.build import RefusedPlanError
 from planner.plan.document import codec
@@ -79,7 +82,8 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
         case "json":
             echo_json(codec.as_json(plan))
         case "markdown":
-            echo_page(workflow.markdown(plan, at, whole=detail == "everything"))
+            whole = detail == "everything"
+            echo_page(markdown.report(plan, one_spec.pages_of(plan)) if whole else markdown.comment(plan, at))
         case _:
             terminal.show_plan(plan, screen(), at, files, detail or "summary")
     if ended := plan_check.expired(plan, datetime.now(UTC)):
@@ -181,3 +185,28 @@ def reads_plan(command: Callable[..., int]) -> Callable[..., int]:
             ) from error
 
     return reading
+
+
+@dataclass(frozen=True)
+class Phases:
+    """The progress line: the phase's name, its progress if known, and the time since the command began."""
+
+    progress: Progress
+    line: TaskID
+
+    def begin(self, name: str) -> None:
+        """Shows the next phase, whose length is unknown."""
+        self.progress.update(self.line, description=name, completed=0, total=None)
+
+    def count(self, name: str, done: int, total: int) -> None:
+        """Shows how many items are done."""
+        text = f"{name}: {number(done)} of {number(total)}"
+        self.progress.update(self.line, description=text, completed=done, total=total)
+
+
+@contextmanager
+def phases_shown(console: Console) -> Iterator[Phases]:
+    """Shows the progress line during the block."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield Phases(progress, progress.add_task("", total=None))

@@ -7,14 +7,17 @@ from typing import Any
 import click
 from rich.console import Console
 
-from planner.approval import adopted_plan
-from planner.cli import fleet, one_spec, output, workflow
+from planner.approval import adopted_plan, plan_check
+from planner.cli import one_spec, output, whatif_fleet
 from planner.cli.engine import EngineOptions, engine_options
 from planner.cli.output import Format
 from planner.export import output_folder, terraform_external
-from planner.model.errors import PlannerError
-from planner.model.file_reading import SHORT
+from planner.export.folder_check import FolderEntry, digest
+from planner.model.errors import PlannerError, StalePlanError
+from planner.model.file_reading import BOUND, SHORT, read_bytes
+from planner.plan import bound_json, plan_file
 from planner.report.terminal import Detail
+from planner.sweep import candidates_file
 
 _specs = click.argument("specs", metavar="SPEC...", type=output.FILE, nargs=-1, required=True)
 
@@ -49,19 +52,19 @@ def whatif(
 
     Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
     """
-    asked, errors = workflow.WhatifOptions(**vars(engine), **options), Console(stderr=True)
-    if not fleet.is_fleet(specs):
-        only = workflow.whatif(specs[0], asked, errors)
+    asked, errors = whatif_fleet.WhatifOptions(**vars(engine), **options), Console(stderr=True)
+    if not whatif_fleet.is_fleet(specs):
+        only = whatif_fleet.whatif(specs[0], asked, errors)
         output.show(only.plan, form, detail, only.job.folder, len(only.files))
         todo = only.plan.has_something_to_do
     else:
         if detail is not None:
             raise click.UsageError("--quiet and --verbose are for one plan; allowed: a single SPEC")
-        told = workflow.whatif_fleet(
-            specs, asked, errors, lambda each: (fleet.summary(each), each.plan.has_something_to_do)
+        told = whatif_fleet.whatif_fleet(
+            specs, asked, errors, lambda each: (whatif_fleet.summary(each), each.plan.has_something_to_do)
         )
         rows, todo = [row for row, _ in told], any(changes for _, changes in told)
-        output.show_found(form, lambda: {"clusters": rows}, lambda: fleet.view(rows))
+        output.show_found(form, lambda: {"clusters": rows}, lambda: whatif_fleet.view(rows))
     return 2 if detailed_exitcode and todo else 0
 
 
@@ -71,13 +74,13 @@ def validate(specs: tuple[Path, ...]) -> int:
     """Check each SPEC and the files it names; write nothing.
 
     Reports every fault at once."""
-    found = fleet.specs(specs)
+    found = whatif_fleet.specs_of(specs)
 
     def checked(number: int) -> None:
         one_spec.loaded(found[number])
         output.echo_line(f"{found[number]}: valid")
 
-    fleet.each(found, checked)
+    whatif_fleet.each_of(found, checked)
     return 0
 
 
@@ -87,8 +90,16 @@ def validate(specs: tuple[Path, ...]) -> int:
 @output.reads_plan
 def render(plan: Path, out: Path) -> int:
     """Write all files of PLAN again, byte for byte."""
-    for name in workflow.render(plan, out, output.say):
-        output.echo_line(name)
+    made, folder = plan_file.read(plan), plan_file.folder_of(plan)
+    beside = {name: folder / name for name in (bound_json.FILE, candidates_file.FILE) if (folder / name).is_file()}
+    entries = {name: FolderEntry.of(file) for name, file in beside.items()}
+    digests = plan_check.bound_by_digest(folder, made, entries)
+    others = {name: read_bytes(file, BOUND) for name, file in beside.items()}
+    for name, content in others.items():
+        if digest(content) != digests.get(name):
+            raise StalePlanError(f"{beside[name]}: isn't the file that was made; allowed: that file, or none")
+    for path in output_folder.write(out, one_spec.files_of(made, others), output.say):
+        output.echo_line(path)
     return 0
 
 
@@ -168,5 +179,5 @@ def adopt(
     planned = one_spec.with_report_sections(path, spec, made.planned)
     plan = planned.plan
     files = one_spec.files_of(plan, one_spec.unrendered_files(planned, made.rows))
-    output.show(plan, form, detail, folder, len(workflow.write(folder, files, output.say)))
+    output.show(plan, form, detail, folder, len(output_folder.write(folder, files, output.say)))
     return 2 if detailed_exitcode and plan.has_something_to_do else 0

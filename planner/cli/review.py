@@ -1,6 +1,7 @@
 """`planner show`, `diff`, `check` and `resume`: show a plan, and compare it with another plan or with the cluster."""
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import wraps
 from operator import itemgetter
 from pathlib import Path
@@ -8,18 +9,19 @@ from typing import Any, Literal
 
 import click
 
-from planner.approval import plan_check, plan_diff
-from planner.approval.cluster_now import Sources
+from planner.approval import plan_check, plan_diff, resumed_plan
+from planner.approval.cluster_now import Sources, read_now, with_load
 from planner.approval.plan_check import Checked, Wanted
-from planner.cli import one_spec, output, workflow
+from planner.cli import one_spec, output
 from planner.cli.failures_restart_consumers import rendered
 from planner.cli.output import Format
 from planner.cli.output import show as show_plan
+from planner.export import output_folder
 from planner.export.folder_check import FolderCheck
-from planner.model.file_reading import read_bytes
+from planner.model.errors import PlannerError, SetupError
+from planner.model.file_reading import BOUND, read_bytes
 from planner.model.formats import above_bound, first_lines, gap_shown, number
-from planner.plan import bound_and_proof, headline, plan_file
-from planner.plan.bound_json import CheckedBound
+from planner.plan import bound_and_proof, bound_json, headline, plan_file
 from planner.plan.document.plan_types import RESTART_FILE, Plan
 from planner.report import run_journal
 from planner.report.terminal import Detail
@@ -56,7 +58,7 @@ def show(plan: Path | None, journal: Path | None, form: Format, detail: Detail |
     if journal is not None and detail is not None:
         raise click.UsageError("--quiet and --verbose are for a PLAN; allowed: without --journal")
     if plan is not None:
-        show_plan(plan_file.read(plan), form, detail, plan if plan.is_dir() else plan.parent)
+        show_plan(plan_file.read(plan), form, detail, plan_file.folder_of(plan))
         return 0
     assert journal is not None
     entries = run_journal.entries(read_bytes(journal, run_journal.JOURNAL), journal.as_posix())
@@ -142,13 +144,24 @@ def check(
     _show_checked(checked, form, _approved_lines(plan, checked))
     if bound:
         show = output.say if form == "json" else output.echo_line
-        show(f"{plan}: {_of_bound(workflow.check_bound(plan), checked.made)}")
+        show(f"{plan}: {_of_bound(plan, checked.made)}")
     return 0
 
 
-def _of_bound(proof: CheckedBound | None, plan: Plan) -> str:
-    if proof is None:
+def _of_bound(path: Path, plan: Plan) -> str:
+    """What the plan's bound proves. PlannerError if the plan has none, or if it doesn't hold."""
+    if plan.bound.sha256 is None:
+        if plan.resumes:
+            rest_of = plan.resumes.plan_id[:12]
+            raise PlannerError(f"{path}: the plan finishes plan {rest_of}, whose bound is to be checked")
+        if any(batch.replicas_moved for batch in plan.batches):
+            raise PlannerError(f"{path}: the plan has no bound to check: {plan.bound.proof}")
         return "it copies nothing between brokers, and no plan copies less"
+    file = plan_file.folder_of(path) / bound_json.FILE
+    try:
+        proof = bound_json.check(plan, read_bytes(file, BOUND), str(file))
+    except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
+        raise PlannerError(f"{file}: can't be read as the bound of a plan: {error}") from error
     share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
     above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
     return (
@@ -239,6 +252,21 @@ def resume(
     that somebody else has moved are refused, with exit code 1. PLAN's limits are checked again; if one is exceeded,
     nothing is written, and the exit code is 3.
     """
-    rest, files = workflow.resume(plan, sources, out, captured_at, load, leave_moved=leave_moved, say=output.say)
+    if not sources.any:
+        raise SetupError("the cluster's state is missing; allowed: --state, --bootstrap-servers, or both")
+    plan_check.require_past(captured_at, "--captured-at")
+    if out.resolve() == plan_file.folder_of(plan).resolve():
+        raise SetupError(
+            f"--out {out}: has the rollback of what is applied already; allowed: another folder than {plan}'s"
+        )
+    # An expired plan may be resumed, because the rest is a new plan that needs its own approval.
+    checked = plan_check.check(plan, Sources(), one_spec.rendered_files, Wanted(now=datetime.min.replace(tzinfo=UTC)))
+    plan_check.require_none(checked.refusals)
+    output_folder.check(out)
+    now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.made.partitions))
+    if load is not None:
+        now = with_load(now, load)
+    rest = resumed_plan.resumed(checked.made, now, captured_at=captured_at, leave_moved=leave_moved)
+    files = output_folder.write(out, one_spec.files_of(rest, {}), output.say)
     show_plan(rest, form, detail, out, len(files))
     return 2 if detailed_exitcode and rest.has_something_to_do else 0

@@ -18,6 +18,7 @@ from planner.export import folder_check, folder_swap
 from planner.export.folder_swap import Say
 from planner.model import interrupts
 from planner.model.errors import SetupError
+from planner.model.generated_text import is_as_written
 
 FORMATS = ("1", "2")
 
@@ -71,12 +72,12 @@ def quiet(_: str) -> None:
     """Says nothing."""
 
 
-def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
+def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> tuple[str, ...]:
     """Make `folder` hold `files` (relative POSIX path → bytes) and the operator's own; replaces an earlier plan.
 
-    `say` gets a line if it waits for another writer, or if an earlier writer was killed. SetupError, with nothing
-    changed, if `folder` is a file, holds files that aren't an earlier plan's or the operator's, or can't be written;
-    ValueError for a path that would leave the folder.
+    Returns the files' paths. `say` gets a line if it waits for another writer, or if an earlier writer was killed.
+    SetupError, with nothing changed, if `folder` is a file, holds files that aren't an earlier plan's or the
+    operator's, or can't be written; ValueError for a path that would leave the folder.
     """
     for path in files:
         parts = PurePosixPath(path).parts
@@ -95,6 +96,7 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> None:
             seen = folder_swap.signatures(target)
             own = _operators_own(target, folder)
             folder_swap.replace(target, files, own, seen, say)
+    return tuple(str(folder / name) for name in sorted(files))
 
 
 @contextmanager
@@ -261,6 +263,22 @@ def require_outside_plans(goal: Path, shown: str) -> None:
     for folder in goal.parents:
         if {PLAN, RESTART} & folder_check.listed_in(folder).keys():
             raise SetupError(f"{shown}: is in {folder}, which holds a plan or restart; allowed: a path outside of it")
+
+
+def require_beside(out: Path, spec: Path) -> None:
+    """SetupError if a spec would be written to another folder than that of the spec it is made from."""
+    if out.resolve().parent != spec.resolve().parent:
+        allowed = f"allowed: {spec.parent / out.name}"
+        raise SetupError(f"--output {out}: isn't beside {spec}, whose paths are relative; {allowed}")
+
+
+def require_unchanged(out: Path, command: str, title: str) -> None:
+    """SetupError if `out` isn't what the command wrote under this title, because somebody may have edited it."""
+    require_outside_plans(out.resolve(), str(out))
+    if out.exists() and not (out.is_file() and is_as_written(out.read_bytes(), title)):
+        raise SetupError(
+            f"{out}: isn't what {command} wrote; allowed: a new file, or what it wrote and nobody has changed since"
+        )
 
 
 def require_writable(option: str, out: Path) -> None:

@@ -27,6 +27,11 @@ def read(path: Path) -> Plan:
     return plan
 
 
+def folder_of(path: Path) -> Path:
+    """The folder of a plan that is named by its plan.json, or by the folder."""
+    return path if path.is_dir() else path.parent
+
+
 def of_same_files(plan: Plan, spec: Spec) -> bool:
     """True if the plan was made from the same files as the spec, and the files haven't changed."""
     made, now = ([(file.path, file.sha256) for file in inputs] for inputs in (plan.inputs, spec.inputs))

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from planner.approval import plan_check
 from planner.approval.cluster_now import Sources
-from planner.cli import one_spec, workflow
+from planner.cli import one_spec, whatif_fleet
 from planner.export.folder_check import SUMS, entries, sums
 from planner.plan.document.plan_types import Plan
 
@@ -28,8 +28,8 @@ ROLE = "ansible/roles/kafka_reassign"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an example's plan; tests use copies of it."""
     out = tmp_path_factory.mktemp("folder") / "expand.plan"
-    options = workflow.WhatifOptions(out=out, candidates=20, engine="local")
-    workflow.whatif(ROOT / "examples" / "expand.yaml", options, Console(file=io.StringIO()))
+    options = whatif_fleet.WhatifOptions(out=out, candidates=20, engine="local")
+    whatif_fleet.whatif(ROOT / "examples" / "expand.yaml", options, Console(file=io.StringIO()))
     return out
 
 

@@ -64,7 +64,7 @@ def test_a_summary_in_the_list_is_the_command_s_own(name: str) -> None:
 def test_help_imports_no_command() -> None:
     """`planner --help` imports neither commands nor numpy, so that it is fast."""
     program = "import sys; from planner.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
-    program += "print(sorted({'numpy', 'pyarrow', 'planner.cli.workflow'} & set(sys.modules)))"
+    program += "print(sorted({'numpy', 'pyarrow', 'planner.cli.whatif_fleet'} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert "[]" == ran.stdout.splitlines()[-1]

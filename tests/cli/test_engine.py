@@ -1,28 +1,11 @@
-"""Whether a command computes locally or on Spark, and how it shows its progress."""
+"""Whether a command computes locally or on Spark."""
 
 from __future__ import annotations
 
-from io import StringIO
-
 import pytest
-from rich.console import Console
 
-from planner.cli.engine import EngineOptions, on_spark, phases_shown
+from planner.cli.engine import EngineOptions, on_spark
 from planner.model.errors import SetupError
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_phases_are_told_on_a_terminal_alone(terminal: bool) -> None:
-    """Phases and their counts are shown on a terminal, and not in a pipe."""
-    out = StringIO()
-    with phases_shown(Console(file=out, force_terminal=terminal, width=120)) as phase:
-        phase.begin("reading the [state]")
-        phase.progress.refresh()
-        phase.count("sweeping candidates", 1_200, 5_000)
-        phase.progress.refresh()
-
-    told = ["reading the [state]", "sweeping candidates: 1,200 of 5,000"]
-    assert told == [each for each in told if each in out.getvalue()] if terminal else not out.getvalue()
 
 
 @pytest.mark.parametrize("otherwise", [True, False])

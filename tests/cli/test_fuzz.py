@@ -25,9 +25,10 @@ from fuzz_values import plan_with_wrong_values, spec_with_a_wrong_value
 from rich.console import Console
 
 from planner.approval import plan_diff
+from planner.cli import one_spec
 from planner.cli.importing import ImportOptions, import_state
 from planner.cli.output import reads_plan
-from planner.cli.workflow import WhatifOptions, markdown, whatif
+from planner.cli.whatif_fleet import WhatifOptions, whatif
 from planner.export import templated_files
 from planner.export.terraform_external import described
 from planner.inputs.spec.reading import load
@@ -37,7 +38,7 @@ from planner.model.generated_text import is_as_written
 from planner.plan import plan_file
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan
-from planner.report import terminal
+from planner.report import markdown, terminal
 
 INPUTS = int(os.environ.get("PLANNER_FUZZ_INPUTS") or properties.scaled(2_000))
 # Seconds of CPU time, so that an endless loop fails and a busy machine doesn't.
@@ -157,7 +158,7 @@ def _shown(path: Path) -> None:
     def command(plan: Path) -> int:
         read = plan_file.read(plan)
         terminal.show_plan(read, Console(file=StringIO()), detail="everything")
-        markdown(read, whole=True)
+        markdown.report(read, one_spec.pages_of(read))
         templated_files.files(read)
         plan_diff.diff(_made(), read)
         described(read)

@@ -13,7 +13,7 @@ from plan_documents import plan_id, typed
 from report_documents import huge, small
 from rich.console import Console
 
-from planner.cli import workflow
+from planner.cli import one_spec, whatif_fleet
 from planner.inputs.spec import reading
 from planner.model import build_problem
 from planner.model.errors import SpecError
@@ -48,8 +48,8 @@ def planned(folder: Path, asked: str = ALL, cluster: str = CLUSTER) -> dict:
     """The plan of a spec in this folder, as a JSON value."""
     path = folder / "spec.yaml"
     path.write_text(cluster + asked)
-    options = workflow.WhatifOptions(candidates=20, engine="local")
-    plan = workflow.whatif(path, options, Console(file=io.StringIO())).plan
+    options = whatif_fleet.WhatifOptions(candidates=20, engine="local")
+    plan = whatif_fleet.whatif(path, options, Console(file=io.StringIO())).plan
     return json.loads(codec.encode(plan))
 
 
@@ -151,9 +151,7 @@ def test_the_report_folds_them_in(folder, plan):
         "<summary>How long the cluster lasts (6 months)</summary>",
         "<summary>Consumers (1 group)</summary>",
     ] == [each for each in headings if each.removeprefix("<summary>").startswith(told)]
-    workflow.render(folder / "spec.plan", folder / "again")
-    assert markdown == (folder / "again" / "report.md").read_text(encoding="utf-8")
-    assert workflow.markdown(typed(plan), whole=True) == markdown
+    assert markdown == one_spec.rendered_files(typed(plan))["report.md"].decode()
     assert "\n# " not in markdown.partition("<summary>")[2]
 
 

@@ -1,14 +1,16 @@
-"""How commands write to stdout, and how they report a plan whose content makes them fail."""
+"""How commands write to stdout and show their progress, and how they report a plan whose content makes them fail."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from io import StringIO
 
 import pytest
+from rich.console import Console
 from rich.table import Table
 
-from planner.cli.output import reads_plan, screen
+from planner.cli.output import phases_shown, reads_plan, screen
 from planner.model.errors import SetupError, StalePlanError
 
 SHOWN = """
@@ -76,3 +78,17 @@ def test_what_is_no_fault_of_the_plan_stays_what_it_is(error):
     """An error that isn't the plan's fault is raised as it is."""
     with pytest.raises(type(error)):
         failing(error)(plan="p")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_phases_are_told_on_a_terminal_alone(terminal: bool) -> None:
+    """Phases and their counts are shown on a terminal, and not in a pipe."""
+    out = StringIO()
+    with phases_shown(Console(file=out, force_terminal=terminal, width=120)) as phase:
+        phase.begin("reading the [state]")
+        phase.progress.refresh()
+        phase.count("sweeping candidates", 1_200, 5_000)
+        phase.progress.refresh()
+
+    told = ["reading the [state]", "sweeping candidates: 1,200 of 5,000"]
+    assert told == [each for each in told if each in out.getvalue()] if terminal else not out.getvalue()

@@ -19,7 +19,7 @@ import signalled_commands
 from folders import ROOT
 from rich.console import Console
 
-from planner.cli.workflow import WhatifOptions, whatif
+from planner.cli.whatif_fleet import WhatifOptions, whatif
 from planner.model import interrupts
 from planner.model.interrupts import Interrupted, held, pending, watched
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from planner.cli.workflow import WhatifOptions, whatif
+from planner.cli.whatif_fleet import WhatifOptions, whatif
 
 Racks = Mapping[int, str | None]
 SIX: Racks = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}

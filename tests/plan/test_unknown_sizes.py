@@ -18,9 +18,9 @@ from rich.console import Console
 from test_totals import plan_of, wishes
 
 from planner.approval import plan_diff
-from planner.cli import fleet, one_spec, review
-from planner.cli.fleet import FleetJob, FleetPlan
-from planner.cli.one_spec import rendered_files
+from planner.cli import one_spec, review, whatif_fleet
+from planner.cli.one_spec import FleetJob, rendered_files
+from planner.cli.whatif_fleet import FleetPlan
 from planner.export.terraform_external import described
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document.codec import as_json
@@ -51,8 +51,8 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     """Everything that is printed or written for people, by name."""
     console = Console(file=StringIO(), width=200)
     terminal.show_plan(typed(plan), console, detail="everything")
-    row = fleet.summary(FleetPlan(FleetJob(spec=None, folder=None), typed(plan), ()))  # type: ignore[arg-type]
-    terminal.show(fleet.view([row]), console)
+    row = whatif_fleet.summary(FleetPlan(FleetJob(spec=None, folder=None), typed(plan), ()))  # type: ignore[arg-type]
+    terminal.show(whatif_fleet.view([row]), console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
     difference = plan_diff.diff(typed(nothing), typed(plan))
     terminal.show(review.diff_view(difference), console)
@@ -61,7 +61,7 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     return files | {
         "screen": console.file.getvalue(),  # type: ignore[attr-defined]
         "report.html": unescape(re.sub(r"<(style|script).*?</\1>|<[^>]*>", " ", files["report.html"], flags=re.S)),
-        "fleet.md": markdown.render(fleet.view([row])),
+        "fleet.md": markdown.render(whatif_fleet.view([row])),
         "diff.md": markdown.render(review.diff_view(difference)),
         "external": described(typed(plan))["headline"],
     }

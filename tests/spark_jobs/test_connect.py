@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from spark_servers import ROOT, Server, connect, machine
 
-from planner.cli import workflow
+from planner.cli import whatif_fleet
 from planner.plan.document import codec
 
 pytestmark = pytest.mark.spark
@@ -55,8 +55,8 @@ def test_a_fleet_through_connect_gets_the_bytes_of_each_planned_here_alone(serve
 
     assert (0, "") == (ran.returncode, ran.stderr)
     for spec in EXAMPLES:
-        options = workflow.WhatifOptions(out=tmp_path / spec.stem, candidates=60, engine="local")
-        workflow.whatif(spec, options, Console(file=io.StringIO()))
+        options = whatif_fleet.WhatifOptions(out=tmp_path / spec.stem, candidates=60, engine="local")
+        whatif_fleet.whatif(spec, options, Console(file=io.StringIO()))
         assert files(tmp_path / spec.stem) == files(tmp_path / "fleet" / spec.stem)
 
 
@@ -66,8 +66,8 @@ def test_a_second_command_on_the_same_server_gets_the_same_plan(server, tmp_path
     ran = remote(server, EXAMPLES[0], *options, "--out", tmp_path / "one", "--partitions", 3)
 
     assert (0, "") == (ran.returncode, ran.stderr)
-    alone = workflow.WhatifOptions(out=tmp_path / "alone", candidates=40, engine="local")
-    plan = workflow.whatif(EXAMPLES[0], alone, Console(file=io.StringIO())).plan
+    alone = whatif_fleet.WhatifOptions(out=tmp_path / "alone", candidates=40, engine="local")
+    plan = whatif_fleet.whatif(EXAMPLES[0], alone, Console(file=io.StringIO())).plan
     assert json.loads(ran.stdout) == json.loads(codec.encode(plan))
 
 

@@ -15,7 +15,7 @@ import yaml
 from rich.console import Console
 from spark_servers import ROOT, Cluster, Machine, Server, machine, standalone, worker
 
-from planner.cli import workflow
+from planner.cli import whatif_fleet
 
 pytestmark = pytest.mark.spark
 
@@ -36,8 +36,8 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def planned_here(spec: Path, out: Path, candidates: int) -> dict[str, bytes]:
     """What `--engine local` writes for a single spec."""
-    options = workflow.WhatifOptions(out=out, candidates=candidates, engine="local")
-    workflow.whatif(spec, options, Console(file=io.StringIO()))
+    options = whatif_fleet.WhatifOptions(out=out, candidates=candidates, engine="local")
+    whatif_fleet.whatif(spec, options, Console(file=io.StringIO()))
     return files(out)
 
 

@@ -1,35 +1,36 @@
-"""The steps of the commands: read, sweep, choose, render, write. They use files and processes."""
+"""`planner whatif` for one spec or a fleet of them: reads, sweeps and plans all specs, writes their folders, sums up.
 
+Either every cluster of a fleet gets its plan, or none does.
+"""
+
+import os
 import pickle
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
+from glob import glob
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
 
-from planner.approval import plan_check, resumed_plan
-from planner.approval.cluster_now import Sources, read_now, with_load
-from planner.cli import fleet, one_spec
-from planner.cli.engine import EngineOptions, Phases, on_spark, opened, phases_shown, workers_here
-from planner.cli.fleet import FleetJob, FleetPlan
-from planner.cli.one_spec import Made, SpecFacts, Steps, planned
+from planner.cli import one_spec
+from planner.cli.engine import EngineOptions, on_spark, opened, workers_here
+from planner.cli.one_spec import FleetJob, Made, SpecFacts, Steps, planned
+from planner.cli.output import Phases, phases_shown
 from planner.export import output_folder
-from planner.export.folder_check import FolderEntry, digest
 from planner.export.folder_swap import Say
-from planner.model import interrupts
-from planner.model.errors import PlannerError, SetupError, StalePlanError, UnsafePlanError
-from planner.model.file_reading import BOUND, read_bytes
+from planner.model import formats, interrupts
+from planner.model.errors import PlannerError, SetupError, SpecError, UnsafePlanError
 from planner.model.formats import counted
-from planner.model.generated_text import is_as_written
-from planner.plan import bound_json, build, plan_file
+from planner.plan import build, headline
 from planner.plan.document.plan_types import Plan
-from planner.report import markdown as report_markdown
-from planner.sweep import candidates_file, choice, evaluate
+from planner.report.view import GAP, Column, Lines, Name, Quantity, Sentence, Table, View, ViewSection
+from planner.sweep import choice, evaluate
 from planner.sweep.candidates import without_pandas
 from planner.sweep.choice import Alternative
 from planner.sweep.evaluate import Search
@@ -37,6 +38,9 @@ from planner.sweep.sweep_result import SweepResult
 
 T = TypeVar("T")
 Sweeper = Callable[[Sequence[Search]], Sequence[SweepResult]]
+
+_LONGEST_NAME = 40
+_LONGEST_VERDICT = 400
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,15 @@ class WhatifOptions(EngineOptions):
     out: Path | None = None
     candidates: int | None = None
     seed: int | None = None
+
+
+@dataclass(frozen=True)
+class FleetPlan:
+    """A finished job: the plan, and the paths of the written files."""
+
+    job: FleetJob
+    plan: Plan
+    files: tuple[str, ...]
 
 
 def whatif(path: Path, options: WhatifOptions, errors: Console) -> FleetPlan:
@@ -62,7 +75,7 @@ def whatif_fleet(
     """
     without_pandas()
     spark = on_spark(options, otherwise=True)
-    jobs = fleet.jobs(arguments, options.out)
+    jobs = jobs_of(arguments, options.out)
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
     with phases_shown(errors) as phase:
         make: Callable[..., Generator[Made, None, None]] = partial(_made, spark=spark)
@@ -93,7 +106,7 @@ def _made(
         if spark:
             sweep = partial(_swept_on, stack.enter_context(opened(options)), options, phase)
         phase.begin("reading the state")
-        tried = fleet.each(
+        tried = each_of(
             [job.spec for job in jobs],
             lambda number: one_spec.alternatives(jobs[number], options.candidates, options.seed),
         )
@@ -109,7 +122,7 @@ def _planned(
     results, specs = iter(sweep(wanted)), [job.spec for job in jobs]
     swept = [choice.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
     phase.begin("choosing the plan and proving its bound")
-    plans = fleet.each(
+    plans = each_of(
         specs, lambda at: one_spec.with_report_sections(specs[at], swept[at][0].spec, build.planned(swept[at]))
     )
     phase.begin("writing the files")
@@ -132,7 +145,7 @@ def _made_by_workers(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Ph
             progress=partial(phase.count, "planning specs"),
             helps=not (options.master or options.partitions),
         )
-        fleet.each([job.spec for job in jobs], lambda at: one_spec.value(refused[at]))
+        _values(jobs, refused)
         phase.begin("writing the files")
         yield from steps.made()
 
@@ -162,16 +175,30 @@ def _made_on_cluster(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Ph
         session.submit(plan)
         refused |= {number: steps.plan(number) for number in numbers if read[number].only_here}
         session.result()
-        fleet.each([job.spec for job in jobs], lambda at: one_spec.value(refused[at]))
+        _values(jobs, refused)
         phase.begin("writing the files")
         yield from steps.made()
 
 
 def _checked(jobs: Sequence[FleetJob], found: Sequence[SpecFacts | PlannerError]) -> tuple[SpecFacts, ...]:
     """The facts about each spec that was read; one error with all errors if any spec has one."""
-    told = fleet.each([job.spec for job in jobs], lambda at: one_spec.value(found[at]))
+    told = _values(jobs, found)
     _require_different([path for each in told for path in each.scores])
     return told
+
+
+def _values(
+    jobs: Sequence[FleetJob], found: Mapping[int, T | PlannerError] | Sequence[T | PlannerError]
+) -> tuple[T, ...]:
+    """What was found for each spec; one error with all errors if any spec has one."""
+
+    def value(number: int) -> T:
+        value = found[number]
+        if isinstance(value, PlannerError):
+            raise value
+        return value
+
+    return each_of([job.spec for job in jobs], value)
 
 
 def _require_different(paths: Sequence[str]) -> None:
@@ -180,83 +207,17 @@ def _require_different(paths: Sequence[str]) -> None:
         raise SetupError(f"sweep.scores: {twice} is that of two clusters of one name; allowed: a folder for each")
 
 
-def require_beside(out: Path, spec: Path) -> None:
-    """Raises SetupError if a spec would be written to another folder than that of the spec it is made from."""
-    if out.resolve().parent != spec.resolve().parent:
-        allowed = f"allowed: {spec.parent / out.name}"
-        raise SetupError(f"--output {out}: isn't beside {spec}, whose paths are relative; {allowed}")
-
-
-def require_unchanged(out: Path, command: str, title: str) -> None:
-    """Raises SetupError if `out` isn't what the command wrote under this title, because somebody may have edited it."""
-    output_folder.require_outside_plans(out.resolve(), str(out))
-    if out.exists() and not (out.is_file() and is_as_written(out.read_bytes(), title)):
-        raise SetupError(
-            f"{out}: isn't what {command} wrote; allowed: a new file, or what it wrote and nobody has changed since"
-        )
-
-
 def _written(jobs: Sequence[FleetJob], made: Iterable[Made], say: Say, told: Callable[[FleetPlan], T]) -> tuple[T, ...]:
     """Writes every plan's folder, each completely or not at all. An error names the folders written before it."""
     found, done = list[T](), list[str]()
     for job, (plan, files) in zip(jobs, made, strict=True):
         try:
-            found.append(told(FleetPlan(job, plan, write(job.folder, files, say))))
+            found.append(told(FleetPlan(job, plan, output_folder.write(job.folder, files, say))))
         except SetupError as error:
             before = f"; written before that: {', '.join(done)}" if done else ""
             raise SetupError(*error.lines[:-1], f"{error.lines[-1]}{before}") from error
         done.append(str(job.folder))
     return tuple(found)
-
-
-def write(folder: Path, files: Mapping[str, bytes], say: Say) -> tuple[str, ...]:
-    """Writes the files of a plan's folder, and returns their paths.
-
-    `say` gets a line if this waits for another writer, and if an earlier writer was killed.
-    """
-    output_folder.write(folder, files, say)
-    return tuple(str(folder / name) for name in sorted(files))
-
-
-def render(path: Path, out: Path, say: Say = output_folder.quiet) -> tuple[str, ...]:
-    """Writes a plan's files to a folder, and returns their paths. StalePlanError if a copied file isn't the plan's."""
-    plan, names = plan_file.read(path), (bound_json.FILE, candidates_file.FILE)
-    beside = {name: file for name in names if (file := _beside(path, name)).is_file()}
-    entries = {name: FolderEntry.of(file) for name, file in beside.items()}
-    made = plan_check.bound_by_digest(_beside(path, ""), plan, entries)
-    others = {name: read_bytes(file, BOUND) for name, file in beside.items()}
-    for name, content in others.items():
-        if digest(content) != made.get(name):
-            raise StalePlanError(f"{beside[name]}: isn't the file that was made; allowed: that file, or none")
-    return write(out, one_spec.files_of(plan, others), say)
-
-
-def check_bound(path: Path) -> bound_json.CheckedBound | None:
-    """Verifies the bound of a plan, or of the plan in a folder; None if it copies nothing. PlannerError if it has none,
-    or if it doesn't hold.
-    """
-    plan, file = plan_file.read(path), _beside(path, bound_json.FILE)
-    if plan.bound.sha256 is None:
-        if plan.resumes:
-            rest_of = plan.resumes.plan_id[:12]
-            raise PlannerError(f"{path}: the plan finishes plan {rest_of}, whose bound is to be checked")
-        if any(batch.replicas_moved for batch in plan.batches):
-            raise PlannerError(f"{path}: the plan has no bound to check: {plan.bound.proof}")
-        return None
-    try:
-        return bound_json.check(plan, read_bytes(file, BOUND), str(file))
-    except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
-        raise PlannerError(f"{file}: can't be read as the bound of a plan: {error}") from error
-
-
-def _beside(path: Path, name: str) -> Path:
-    """Another file of a plan's folder, by the path of its plan.json or of the folder."""
-    return (path if path.is_dir() else path.parent) / name
-
-
-def markdown(plan: Plan, folder: str | None = None, *, whole: bool) -> str:
-    """The plan as the `whole` report.md, or as the short comment at its beginning, for a plan in `folder`."""
-    return report_markdown.report(plan, one_spec.pages_of(plan)) if whole else report_markdown.comment(plan, folder)
 
 
 def _swept_on(session: Any, options: WhatifOptions, phase: Phases, wanted: Sequence[Search]) -> Sequence[SweepResult]:
@@ -287,36 +248,139 @@ def _swept_here(wanted: Sequence[Search], phase: Phases) -> Sequence[SweepResult
     return results
 
 
-def resume(
-    path: Path,
-    sources: Sources,
-    out: Path,
-    captured_at: str | None,
-    load: Path | None = None,
-    *,
-    leave_moved: bool,
-    say: Say,
-) -> tuple[Plan, tuple[str, ...]]:
-    """Plans the rest of a plan, from the cluster's state in `sources` and a load profile, and writes its folder.
+def is_fleet(arguments: Sequence[Path]) -> bool:
+    """True for several specs, and for any pattern, so that folders don't depend on how many files it matches."""
+    return len(arguments) != 1 or _is_pattern(arguments[0])
 
-    Returns the plan and the written paths. StalePlanError if the plan was changed, or if the cluster isn't between the
-    plan's start and target; UnsafePlanError if the rest exceeds a limit. An expired plan may be resumed, because the
-    rest is a new plan that needs its own approval.
+
+def specs_of(arguments: Sequence[Path]) -> tuple[Path, ...]:
+    """The files that the command line names, directly or by shell-style patterns; SetupError if a pattern matches none.
+
+    A pattern's files are sorted by name; `**` includes folders inside.
     """
-    if not sources.any:
-        raise SetupError("the cluster's state is missing; allowed: --state, --bootstrap-servers, or both")
-    plan_check.require_past(captured_at, "--captured-at")
-    if out.resolve() == (path if path.is_dir() else path.parent).resolve():
-        raise SetupError(
-            f"--out {out}: has the rollback of what is applied already; allowed: another folder than {path}'s"
-        )
-    checked = plan_check.check(
-        path, Sources(), one_spec.rendered_files, plan_check.Wanted(now=datetime.min.replace(tzinfo=UTC))
+    found: list[Path] = []
+    for argument in arguments:
+        if not _is_pattern(argument):
+            found.append(argument)
+            continue
+        names = glob(str(argument), recursive=True)  # noqa: PTH207  pathlib's takes hidden files, which no shell does
+        files = [path for path in map(Path, sorted(names)) if path.is_file()]
+        if not files:
+            raise SetupError(
+                f"{argument}: no file matches; allowed: spec files, or a pattern such as 'clusters/*.yaml'"
+            )
+        found += files
+    return tuple(found)
+
+
+def jobs_of(arguments: Sequence[Path], out: Path | None) -> tuple[FleetJob, ...]:
+    """The specs, each with its folder: the spec's path with `.plan`; with `out`, that folder, or for a fleet one in it.
+
+    SetupError if a pattern matches nothing, or if two specs have the same folder.
+    """
+    fleet = is_fleet(arguments)
+    found: dict[str, FleetJob] = {}
+    for spec in specs_of(arguments):
+        folder = spec.with_suffix(".plan") if out is None else out / spec.stem if fleet else out
+        job = FleetJob(spec, folder)
+        other = found.setdefault(os.path.realpath(folder), job)
+        if other is not job:
+            raise SetupError(
+                f"{other.spec} and {spec} would both be written to {folder}; allowed: one spec a folder, "
+                "so specs of different names, each named once"
+            )
+    return tuple(found.values())
+
+
+def each_of(found: Sequence[Path], step: Callable[[int], T]) -> tuple[T, ...]:
+    """The result of `step` for each spec, by number; if any is refused, one error with all errors."""
+    made: list[T] = []
+    refused: list[tuple[Path, PlannerError]] = []
+    for number, spec in enumerate(found):
+        try:
+            made.append(step(number))
+        except PlannerError as error:
+            refused.append((spec, error))
+    if refused:
+        raise refused[0][1] if len(found) == 1 else _all_refused(refused, len(found))
+    return tuple(made)
+
+
+def summary(planned: FleetPlan) -> dict[str, Any]:
+    """The row of a cluster: verdict, what moves, the gap to the bound in percent, and the plan's folder."""
+    plan, own = planned.plan, planned.plan.own_row
+    known = plan.cluster.sizes_known
+    return {
+        "cluster": plan.cluster.name,
+        "spec": str(planned.job.spec),
+        "verdict": _verdict(plan),
+        "complete": plan.complete,
+        "bytes_moved": own.bytes_moved if known else None,
+        "replicas_moved": own.replicas_moved,
+        "leaders_changed": own.leaders_changed,
+        "least_bytes_moved": plan.bound.least_bytes_moved if known else None,
+        "gap_percent": plan.bound.gap_percent,
+        "candidates": plan.candidates.evaluated,
+        "folder": str(planned.job.folder),
+        "plan_id": plan.plan_id,
+    }
+
+
+def view(rows: Sequence[dict[str, Any]]) -> View:
+    """The summary for people."""
+    column = Column[dict[str, Any]]
+    columns = (
+        column("Cluster", lambda row: Sentence(row["cluster"], _LONGEST_NAME), numeric=False),
+        column("Verdict", lambda row: Sentence(row["verdict"], _LONGEST_VERDICT), numeric=False),
+        column("Copied", lambda row: Quantity(row["bytes_moved"], "bytes")),
+        column("Replicas", itemgetter("replicas_moved")),
+        column("Leaders", itemgetter("leaders_changed")),
+        column("Above the minimum", _above_least),
+        column("Candidates tried", itemgetter("candidates")),
+        column("Folder", lambda row: Name(row["folder"]), numeric=False),
     )
-    plan_check.require_none(checked.refusals)
-    output_folder.check(out)
-    now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.made.partitions))
-    if load is not None:
-        now = with_load(now, load)
-    rest = resumed_plan.resumed(checked.made, now, captured_at=captured_at, leave_moved=leave_moved)
-    return rest, write(out, one_spec.files_of(rest, {}), say)
+    following = "Next: read report.html in each folder, then cd FOLDER/ansible && ansible-playbook apply.yml --check"
+    plans = Counter(row["cluster"] for row in rows)
+    again = [
+        Sentence(f"{name} has {count} plans, each made as if the others weren't: apply one of them", _LONGEST_VERDICT)
+        for name, count in plans.items()
+        if count > 1
+    ]
+    return View("", (ViewSection("", (Table("cluster", rows, columns), Lines((*again, following)))),))
+
+
+def _above_least(row: dict[str, Any]) -> Quantity:
+    """How far above the proven minimum, in percent; unknown if bytes are, or if the plan leaves something to do."""
+    moved = row["bytes_moved"]
+    known = row["complete"] and moved is not None
+    return Quantity(formats.above_bound(moved or 0, row["least_bytes_moved"]) if known else None, GAP)
+
+
+def _is_pattern(argument: Path) -> bool:
+    """True for a pattern. A path that exists is a file, even if its name looks like a pattern."""
+    return any(sign in str(argument) for sign in "*?[") and not argument.exists()
+
+
+def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> PlannerError:
+    """All errors as one. The exit code is that of an exceeded limit only if all errors are of this kind."""
+    errors = [error for _, error in refused]
+    if all(isinstance(error, SpecError) for error in errors):
+        return SpecError(finding for error in errors if isinstance(error, SpecError) for finding in error.findings)
+    kind = UnsafePlanError if all(isinstance(error, UnsafePlanError) for error in errors) else PlannerError
+    lines: list[str] = []
+    for spec, error in refused:
+        # Findings already name their files.
+        lines += error.lines if isinstance(error, SpecError) else (f"{spec}: {error.lines[0]}", *error.lines[1:])
+    which = "one of them is" if len(refused) == 1 else f"{len(refused)} of them are"
+    return kind(f"no plan was written for any of the {count} specs, as {which} refused:", *lines)
+
+
+def _verdict(plan: Plan) -> str:
+    """A few words: whether there is something to do, and what needs attention."""
+    done = (plan.changes.rebalance != "none" and headline.balance_missed(plan)) or "as asked"
+    parts: Iterable[str] = (
+        headline.first_step_lead(plan) or (done if plan.has_something_to_do else "nothing to do"),
+        *headline.racks(plan),
+        formats.counted(len(plan.warnings), "warning") if plan.warnings else "",
+    )
+    return ", ".join(filter(None, parts))

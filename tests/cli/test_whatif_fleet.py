@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from folders import EXAMPLES
 
-from planner.cli import fleet
+from planner.cli import whatif_fleet
 from planner.cli.main import main
 from planner.export import output_folder
 from planner.model.errors import InfeasibleError, PlannerError, SetupError, UnsafePlanError
@@ -284,7 +284,7 @@ def test_a_crossed_gate_is_the_exit_code_only_where_nothing_worse_happened(error
             raise errors[number - 1]
 
     with pytest.raises(kind) as refused:
-        fleet.each(specs, step)
+        whatif_fleet.each_of(specs, step)
 
     assert code == refused.value.exit_code
     assert [f"{spec}: {error}" for spec, error in zip(specs[1:], errors, strict=True)] == str(
