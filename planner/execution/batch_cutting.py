@@ -11,7 +11,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from planner.execution.batch_filling import BatchFilling, BatchLoads
+from planner.execution.batch_filling import ELECTIONS, BatchFilling, BatchLoads
 from planner.execution.batch_packing import AT_RISK, pack
 from planner.execution.partition_changes import Step, step_between, steps_of
 from planner.model.cluster import PartitionChange, PartitionKey, Reason
@@ -81,60 +81,25 @@ def split(
 def _split(changes: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str]) -> tuple[Batch, ...]:
     """The batches of changes sorted by (topic, partition), numbered from 1."""
     moving = [change for change in changes if set(change.before) != set(change.after)]
-    loads, of_loads = _loads(moving, rules, racks)
-    batch_of = pack(loads, rules)
-    batches = _Batches(max(batch_of, default=0 if changes else -1) + 1)
-    for steps, index in zip(of_loads, batch_of, strict=True):
-        batches.add(index, steps)
     others = [change for change in changes if set(change.before) == set(change.after)]
     inside = [change for change in others if change.dir_moves]
-    batches.put(inside, log_dir_batches(inside, rules, batches.elections))
-    reorders = [change for change in others if change.reassigned and not change.dir_moves]
-    batches.put(reorders, evenly(len(reorders), batches.elections, rules.elections))
+    reordered = [change for change in others if change.reassigned and not change.dir_moves]
     elected = [change for change in others if not change.reassigned]
-    batches.put(elected, evenly(len(elected), batches.elections, rules.elections))
-    return batches.closed()
-
-
-class _Batches:
-    """Batches that are being filled: steps, and the partitions to elect a preferred leader for."""
-
-    def __init__(self, count: int) -> None:
-        self.steps: list[list[Step]] = [[] for _ in range(count)]
-        self.elect: list[list[PartitionKey]] = [[] for _ in range(count)]
-
-    @property
-    def elections(self) -> list[int]:
-        """How many partitions each batch elects a leader for."""
-        return [len(names) for names in self.elect]
-
-    def add(self, index: int, steps: Iterable[Step]) -> None:
-        """Puts steps and their elections into a batch; missing batches are appended."""
-        self._append(index)
-        for step in steps:
-            self.steps[index].append(step)
-            self.elect[index] += [step.key] if step.elects else []
-
-    def put(self, changes: Sequence[PartitionChange], indices: Sequence[int]) -> None:
-        """Puts changes of one step, or changes that are only an election, into batches."""
-        for change, index in zip(changes, indices, strict=True):
-            if change.reassigned:
-                self.add(index, [step_between(change, change.before, change.after)])
-            else:
-                self._append(index)
-                self.elect[index].append(change.key)
-
-    def closed(self) -> tuple[Batch, ...]:
-        """The batches, numbered from 1."""
-        return tuple(
-            Batch(number, tuple(sorted(steps, key=attrgetter("key"))), tuple(sorted(names)))
-            for number, (steps, names) in enumerate(zip(self.steps, self.elect, strict=True), 1)
-        )
-
-    def _append(self, index: int) -> None:
-        while len(self.steps) <= index:
-            self.steps.append([])
-            self.elect.append([])
+    steps, elect = defaultdict[int, list[Step]](list), defaultdict[int, list[PartitionKey]](list)
+    loads, of_loads = _loads(moving, rules, racks)
+    for own, index in zip(of_loads, pack(loads, rules), strict=True):
+        steps[index] += own
+        elect[index] += [step.key for step in own if step.elects]
+    for group in (inside, reordered, elected):
+        held = [len(elect[index]) for index in range(max(elect, default=-1) + 1)]
+        indices = log_dir_batches(group, rules, held) if group is inside else evenly(len(group), held, rules.elections)
+        for change, index in zip(group, indices, strict=True):
+            steps[index] += [step_between(change, change.before, change.after)] if change.reassigned else []
+            elect[index] += [change.key] if change.elects else []
+    return tuple(
+        Batch(index + 1, tuple(sorted(steps[index], key=attrgetter("key"))), tuple(sorted(elect[index])))
+        for index in range(max(elect, default=-1) + 1)
+    )
 
 
 def _risk(change: PartitionChange) -> int:
@@ -263,7 +228,7 @@ def log_dir_batches(changes: Sequence[PartitionChange], rules: BatchRules, elect
         loads.add(entries, change.size_bytes * count, elections=int(change.elects))
     filling = BatchFilling(loads, rules)
     filling.open(len(elections))
-    filling.elections[: len(elections)] = elections
+    filling.held[ELECTIONS, : len(elections)] = elections
     for load in range(len(changes)):
         room = np.flatnonzero(filling.has_room(load, 0, filling.count))
         if not len(room):

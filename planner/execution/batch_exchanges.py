@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.execution.batch_filling import Amounts, BatchFilling, allowed
+from planner.execution.batch_filling import BatchFilling
 from planner.model.problem import BoolArray, FloatArray, LongArray
 
 CLOSE_ENOUGH = 1.02
@@ -47,7 +47,7 @@ def bring_forward(filling: BatchFilling, members: Sequence[int], first: int) -> 
                 filling.put(load, earliest + int(room.argmax()))
         return filling
     best = _pulled(filling, members, first)
-    enough = CLOSE_ENOUGH * int(filling.loads.sizes_of(members).max())
+    enough = CLOSE_ENOUGH * filling.loads.busiest_bytes(members)
     for _ in range(_MOST_ROUNDS):
         if best.length_bytes(first) <= enough:
             break
@@ -72,19 +72,18 @@ def _pulled(filling: BatchFilling, members: Sequence[int], first: int) -> BatchF
 class _LoadTable:
     """The loads and batches as dense arrays: n loads, K batches, one column per lane.
 
-    loads: their amounts; scaled (n, lanes): their bytes, as parts of the busiest lane's bytes; batches (K, lanes):
-    bytes in the same unit; lengths (K,): what the search minimizes; at (n,): each load's batch; bounds (n, 2): the
-    batches it must stay between, to keep the order of its partition's loads; rows: each load's row.
+    amounts (limited, n): the loads' amounts in the rows that have a limit; scaled (n, lanes): their bytes, as parts of
+    the busiest lane's bytes; batches (K, lanes): bytes in the same unit; lengths (K,): what the search minimizes; at
+    (n,): each load's batch; bounds (n, 2): the batches it must stay between, to keep the order of its partition's
+    loads; rows: each load's row.
     """
 
     def __init__(self, filling: BatchFilling, members: Sequence[int], first: int) -> None:
         self.filling, self.members, self.first, self.work = filling, members, first, 0
-        sizes, moves = filling.loads.dense(members)
-        bytes_moved, elections = (
-            np.array([each[load] for load in members], dtype=np.int64)
-            for each in (filling.loads.bytes_moved, filling.loads.elections)
-        )
-        self.loads = Amounts(bytes_moved, elections, sizes.T, moves.T)
+        amounts = filling.loads.dense(members)
+        sizes = amounts[filling.loads.sizes].T
+        self.limited = filling.limited
+        self.amounts = amounts[self.limited]
         self.scaled = sizes / max(int(sizes.sum(axis=0).max()), 1)
         self.at = filling.places(members) - first
         self.batches = np.zeros((filling.count - first, sizes.shape[1]))
@@ -153,7 +152,7 @@ class _LoadTable:
 
     def pull(self, batch: int) -> bool:
         """Moves one load of later batches into this one: the one that lengthens batches least. False if none fits."""
-        fits = allowed(self.filling.rules, self._held(np.array([batch])), self.loads)
+        fits = self.filling.allowed(self.limited, self._held(np.array([batch])), self.amounts)
         rows = np.flatnonzero((self.at > batch) & (self.bounds[:, 0] < batch) & fits)
         if not len(rows):
             return False
@@ -163,16 +162,15 @@ class _LoadTable:
         self._apply(int(rows[changes.argmin()]), batch, -1)
         return True
 
-    def _held(self, batches: LongArray) -> Amounts:
-        """The amounts in these batches (n,)."""
-        filling, at = self.filling, batches + self.first
-        return Amounts(filling.bytes_moved[at], filling.elections[at], filling.sizes[:, at], filling.moves[:, at])
+    def _held(self, batches: LongArray) -> LongArray:
+        """(limited, n): the amounts in these batches (n,)."""
+        return self.filling.held[np.ix_(self.limited, batches + self.first)]
 
     def _fits_exchanged(self, row: int) -> BoolArray:
         """(n,) True for the loads that may trade batches with this load by the rules."""
-        rules, loads, own = self.filling.rules, self.loads, Amounts(*(each[..., row : row + 1] for each in self.loads))
+        allowed, loads, own = self.filling.allowed, self.amounts, self.amounts[:, row : row + 1]
         here, there = self._held(self.at[row : row + 1]), self._held(self.at)
-        return allowed(rules, here.without(own), loads) & allowed(rules, there.without(loads), own)
+        return allowed(self.limited, here - own, loads) & allowed(self.limited, there - loads, own)
 
     def _in_order(self, row: int, batches: LongArray) -> BoolArray:
         """True for the batches after all loads that precede this one and before all loads that follow it."""

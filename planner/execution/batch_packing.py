@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.execution.batch_exchanges import CLOSE_ENOUGH, bring_forward, few_enough, polish
-from planner.execution.batch_filling import NOWHERE, BatchFilling, BatchLoads
+from planner.execution.batch_filling import BYTES, NOWHERE, BatchFilling, BatchLoads
 from planner.model.problem import FloatArray
 from planner.model.spec import BatchRules
 
@@ -51,7 +51,7 @@ def _with(filling: BatchFilling, members: Sequence[int], at_risk: bool) -> Batch
     rest = [load for load in members if not _fill_up(filling, load, first)]
     if not rest:
         return filling
-    enough = CLOSE_ENOUGH * int(filling.loads.sizes_of(rest).max())
+    enough = CLOSE_ENOUGH * filling.loads.busiest_bytes(rest)
     best: BatchFilling | None = None
     for more, to_the_brim in _TRIES_AT_RISK if at_risk else _TRIES:
         found = _packed(filling.copy(), rest, more, to_the_brim, at_risk)
@@ -95,26 +95,18 @@ def _packed(filling: BatchFilling, members: Sequence[int], more: int, to_the_bri
 
 def _batches_needed(filling: BatchFilling, members: Sequence[int]) -> int:
     """The fewest batches that bytes, moves and rounds allow; packing the loads may need more."""
-    loads, rules = filling.loads, filling.rules
-    needed = max(loads.rounds[load][1] for load in members)
-    if rules.bytes is not None:
-        limit = rules.bytes
-        sizes = [loads.bytes_moved[load] for load in members]
-        needed = max(needed, sum(size > limit for size in sizes) - sum(s for s in sizes if s <= limit) // -limit)
-    if rules.moves_per_broker is not None:
-        needed = max(needed, -(int(loads.moves_of(members).max()) // -rules.moves_per_broker))
-    if rules.bytes_per_broker is not None:
-        needed = max(needed, -(int(loads.sizes_of(members).max()) // -rules.bytes_per_broker))
-    if rules.elections is not None:
-        needed = max(needed, -(sum(loads.elections[load] for load in members) // -rules.elections))
-    return needed
+    loads, limit = filling.loads, filling.rules.bytes
+    needed = -(loads.totals(members) // -filling.limits)
+    if limit is not None:
+        sizes = loads.bytes_moved(members)
+        needed[BYTES] = (sizes > limit).sum() - sizes[sizes <= limit].sum() // -limit
+    return max(int(needed.max()), *(loads.rounds[load][1] for load in members))
 
 
 def _shares(filling: BatchFilling, members: Sequence[int], batches: int, to_the_brim: bool) -> FloatArray:
     """(batches,) the share of all bytes planned for each batch: equal shares, or full batches first."""
     limit, of_broker = filling.rules.bytes, filling.rules.bytes_per_broker
-    total = sum(filling.loads.bytes_moved[load] for load in members)
-    busiest = int(filling.loads.sizes_of(members).max())
+    total, busiest = int(filling.loads.totals(members)[BYTES]), filling.loads.busiest_bytes(members)
     full = [1.0] if not total else [each / of for each, of in ((limit, total), (of_broker, busiest)) if each]
     if not to_the_brim or not total or not full:
         return np.full(batches, 1 / batches)
@@ -129,12 +121,12 @@ class _Packing:
         self, filling: BatchFilling, members: Sequence[int], first: int, shares: FloatArray, at_risk: bool
     ) -> None:
         self.filling, self.first, self.shares, self.at_risk = filling, first, shares, at_risk
-        self.least = max(int(filling.loads.sizes_of(members).max()), 1)
+        self.least = max(filling.loads.busiest_bytes(members), 1)
         self.caps = self._level()
-        most = filling.rules.moves_per_broker
         # If only moves are limited, a broker with few moves is done early, because its loads needn't wait.
         in_bytes = filling.rules.bytes or filling.rules.bytes_per_broker
-        self.batches_of = None if most is None or in_bytes else -(filling.loads.moves_of(members) // -most)
+        only_moves = filling.rules.moves_per_broker is not None and not in_bytes
+        self.batches_of = -(filling.loads.totals(members) // -filling.limits) if only_moves else None
 
     def place(self, load: int) -> None:
         """Puts a load into the best batch of its part of the batches, else of all batches, else into a new one."""
@@ -154,7 +146,9 @@ class _Packing:
         """The range of batches to try first: a part for each round, or the early ones if data is at risk."""
         (round_, rounds), count = self.filling.loads.rounds[load], len(self.shares)
         if rounds == 1 and self.at_risk and self.batches_of is not None:
-            return self.first, self.first + int(self.batches_of[self.filling.loads.entries(load)[0]].max())
+            rows, _ = self.filling.loads.entries(load)
+            of_moves = rows[rows >= self.filling.loads.moves.start]
+            return self.first, self.first + int(self.batches_of[of_moves].max())
         first, end = round_ * count // rounds, (round_ + 1) * count // rounds
         return self.first + first, self.first + end
 

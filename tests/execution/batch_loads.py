@@ -23,7 +23,7 @@ def lengths(loads: BatchLoads, batches: Sequence[int]) -> list[int]:
     """The bytes of the busiest lane in each batch, summed load by load."""
     filled: list[dict[int, int]] = [{} for _ in range(max(batches) + 1)]
     for load, batch in enumerate(batches):
-        for lane, size, _ in loads.listed(load):
+        for lane, size in zip(*loads.sizes_of(load), strict=True):
             filled[batch][lane] = filled[batch].get(lane, 0) + size
     return [max(batch.values()) for batch in filled]
 

@@ -6,7 +6,7 @@ from batch_loads import loads_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.execution.batch_filling import NOWHERE, BatchFilling, BatchLoads
+from planner.execution.batch_filling import BYTES, NOWHERE, BatchFilling, BatchLoads
 from planner.model.spec import BatchRules
 
 
@@ -21,7 +21,7 @@ def test_what_was_taken_out_leaves_nothing_behind() -> None:
     filling.take(0)
 
     assert [True] == filling.has_room(0, 0, 1).tolist()
-    assert (0, 0, 0, -1) == (filling.length_bytes(0), filling.bytes_moved[0], filling.moves.sum(), filling.batch_of[0])
+    assert (0, 0, -1) == (filling.length_bytes(0), filling.held.sum(), filling.batch_of[0])
 
 
 LANES = 3
@@ -46,8 +46,8 @@ def test_a_batch_holds_the_sums_of_its_loads(
     for batch in range(2):
         inside = [each for load, each in enumerate(own) if filling.batch_of[load] == batch]
         lanes = [sum(each.get(lane, 0) for each in inside) for lane in range(LANES)]
-        assert lanes == filling.sizes[:, batch].tolist()
-        assert (sum(lanes), max(lanes)) == (filling.bytes_moved[batch], filling.busiest[batch])
+        assert lanes == filling.held[filling.loads.sizes, batch].tolist()
+        assert (sum(lanes), max(lanes)) == (filling.held[BYTES, batch], filling.busiest[batch])
         for load in taken:
             assert filling.fits(load, batch) == filling.has_room(load, 0, 2)[batch]
     assert taken == {load for load, batch in enumerate(filling.batch_of) if batch == NOWHERE}

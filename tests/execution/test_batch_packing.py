@@ -72,4 +72,4 @@ def test_batches_are_packed_close_to_the_busiest_lane(rules: BatchRules, risk: i
 
     batches = pack(loads, rules)
 
-    assert sum(lengths(loads, batches)) <= 1.1 * loads.sizes_of(range(300)).max()
+    assert sum(lengths(loads, batches)) <= 1.1 * loads.busiest_bytes(range(300))
