@@ -39,23 +39,28 @@ _PARTITION_HOUR = ("topic", "partition", "hour")
 def _increments(measures: DataFrame) -> DataFrame:
     """The growth of each series in each hour: kind, topic, partition, broker, hour, added, seconds, resets, gaps.
 
-    A counter that falls was reset to 0 and has grown by its new value. A log that shrank has no known growth for that
-    time. Growth between two values is spread evenly over the time between them; `seconds`: how much of the hour has
-    known growth.
+    A counter that falls was reset to 0 and has grown by its new value. A small fall is none: two scrapers read the
+    counter at nearly the same time, or a follower truncated its log. It then grows from its value before the fall.
+    A log that shrank has no known growth for that time. Growth between two values is spread evenly over the time
+    between them; `seconds`: how much of the hour has known growth.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
 
     series = Window.partitionBy("kind", "topic", "partition", "broker").orderBy("at")
     values = measures.groupBy("kind", "topic", "partition", "broker", "at").agg(fn.max("value").alias("value"))
+    counter = "kind <> 'size'"
     steps = (
         values.withColumn("since", fn.lag("at").over(series))
         .withColumn("before", fn.lag("value").over(series))
+        .withColumn("earlier", fn.lag("value", 2).over(series))
         .where("since IS NOT NULL")
         .withColumn("gap", fn.expr(f"at - since > {GAP_SECONDS}"))
-        .withColumn("reset", fn.expr("value < before AND kind <> 'size'"))
-        .withColumn("unseen", fn.expr("gap OR (value < before AND kind = 'size')"))
-        .withColumn("added", fn.expr("CASE WHEN unseen THEN 0 WHEN reset THEN value ELSE value - before END"))
+        .withColumn("unseen", fn.expr(f"gap OR NOT ({counter} OR value >= before)"))
+        .withColumn("before", fn.expr(f"IF({counter} AND before BETWEEN earlier * 7 / 8 AND earlier, earlier, before)"))
+        .withColumn("reset", fn.expr(f"{counter} AND value < before * 7 / 8"))
+        .withColumn("grown", fn.expr("IF(reset, value, greatest(value - before, 0))"))
+        .withColumn("added", fn.expr("IF(unseen, 0, grown)"))
     )
     begun, ended = f"since div {HOUR_SECONDS}", f"(at - 1) div {HOUR_SECONDS}"
     hours = steps.withColumn("hour", fn.explode(fn.expr(f"sequence({begun}, {ended})")))

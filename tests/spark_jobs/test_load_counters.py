@@ -92,6 +92,21 @@ def test_a_counter_that_began_again_has_grown_by_its_new_value(spark: Any) -> No
     assert 1 == load_profile.flaws(frame(spark, measures))["counter_resets"]
 
 
+def test_a_small_fall_is_no_reset(spark: Any) -> None:
+    """Two scrapers read a counter out of order, and a follower truncated its log: growth was their whole value."""
+    half = HOUR // 2
+    measures = [
+        *counter("bytes_in", [(0, 9e9), (half, 9e9 + 36e6), (half + 1, 9e9 + 35e6), (HOUR, 9e9 + 72e6)]),
+        *counter("offset", [(0, 10_000), (half, 11_000), (HOUR, 10_900)], 0),
+        *counter("offset", [(0, 50), (HOUR, 1050)], 1),
+    ]
+
+    found = rates(spark, measures)
+
+    assert [(10_000, None, "offsets")] * 2 == [found["a", partition, 0] for partition in (0, 1)]
+    assert 0 == load_profile.flaws(frame(spark, measures))["counter_resets"]
+
+
 def test_growth_over_several_hours_is_spread_and_a_gap_is_left_out(spark: Any) -> None:
     """Two hours without a value are filled evenly, but eight hours aren't."""
     measures = [
