@@ -10,20 +10,13 @@ from planner.model.cluster import ANY
 from planner.model.errors import UnsafePlanError
 from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, percent, size, stated
 from planner.model.recorded import BrokerId, Count, Section, doc
-from planner.model.spec import OF_RACKS, OF_SIZES, Spec
+from planner.model.spec import LIMIT_FIELDS, OF_RACKS, OF_SIZES, Spec
 
 # Why nothing is written: a limit of the YAML is exceeded, a throttle can't work, or a broker is cordoned.
 EXCEEDS = "nothing was written, because the plan exceeds these limits:"
 UNSAFE = "nothing was written, because the plan can't be applied safely:"
 ALSO_UNSAFE = "and it can't be applied safely:"
 _ALL_OF_IT = 1_000_000
-_FIELDS = {
-    "eta": "eta_seconds",
-    "disk_used": "disk_used_ppm",
-    "gap": "gap_ppm",
-    "worst_hour": "worst_hour_bytes_per_sec",
-    "p99_hour": "p99_hour_bytes_per_sec",
-}
 # The winner's scores that are gates under the same name, in the order of the report's terms.
 _OF_SCORES = (
     "bytes_moved",
@@ -180,7 +173,7 @@ def overfull_today(spec: Spec, costs: Costs) -> list[str]:
 
 
 def _limit(spec: Spec, name: str) -> int | None:
-    found: int | None = getattr(spec.limits, _FIELDS.get(name, name))
+    found: int | None = getattr(spec.limits, LIMIT_FIELDS.get(name, name))
     return found
 
 

@@ -19,7 +19,7 @@ from planner.model.balance import Tolerance
 from planner.model.build_problem import today
 from planner.model.cluster import ANY, LogDir, PartitionChange, PartitionKey, Reason, ReplicaDir, brokers_holding
 from planner.model.problem import IntArray, LongArray, Problem
-from planner.model.recorded import LogDirLoad, LogDirMoveRow
+from planner.model.recorded import LogDirLoad, LogDirMoveRow, LogDirRow
 from planner.model.spec import Spec
 
 # CP-SAT's work for all brokers together, in its units: a plan of many brokers must not wait for minutes.
@@ -29,30 +29,16 @@ _LONGEST_MOVABLE = 214
 
 
 @dataclass(frozen=True)
-class DirState:
-    """A log dir before and after. Its window (least, most) in bytes is None if it has an error and gets nothing.
-
-    `bytes_in`: from other log dirs and other brokers; `bytes_out`: to other log dirs.
-    """
-
-    dir: LogDir
-    before: LogDirLoad
-    after: LogDirLoad
-    window: tuple[int, int] | None
-    bytes_in: int
-    bytes_out: int
-
-
-@dataclass(frozen=True)
 class BrokerDirs:
     """One broker's log dirs, by path, and how its replicas were packed.
 
-    `largest_bytes`: the size of its largest replica; `unplaced`: replicas in no known log dir; `moving`: replicas that
-    are moving between two log dirs.
+    `room`: the free bytes of each log dir today, by path, if its broker or the YAML says so. `largest_bytes`: the size
+    of its largest replica; `unplaced`: replicas in no known log dir; `moving`: replicas that are moving between two.
     """
 
     broker: int
-    dirs: tuple[DirState, ...]
+    dirs: tuple[LogDirRow, ...]
+    room: Mapping[str, int]
     packed: Packed
     largest_bytes: int
     unplaced: int
@@ -258,21 +244,31 @@ def _described(filled: _Filled, before: Mapping[object, LogDirLoad]) -> BrokerDi
         if each.home is not None and each.home != path:
             leaving[each.home] += each.size_bytes
     windows = dict(zip(filled.usable, zip(*filled.problem.window.tolist(), strict=True), strict=True))
-    nothing = LogDirLoad(0, 0)
-    states = tuple(
-        DirState(
-            each,
-            before.get((filled.broker, each.path), nothing),
-            after.get(each.path, nothing),
-            windows.get(each.path),
-            arriving[each.path],
-            leaving[each.path],
+    nothing, rows, room = LogDirLoad(0, 0), list[LogDirRow](), dict[str, int]()
+    for log_dir in filled.dirs:
+        held = before.get((filled.broker, log_dir.path), nothing)
+        least, most = windows.get(log_dir.path, (None, None))
+        rows.append(
+            LogDirRow(
+                path=log_dir.path,
+                error=log_dir.error,
+                disk_bytes=log_dir.disk_bytes,
+                least_bytes=least,
+                most_bytes=most,
+                before=held,
+                after=after.get(log_dir.path, nothing),
+                bytes_in=arriving[log_dir.path],
+                bytes_out=leaving[log_dir.path],
+            )
         )
-        for each in filled.dirs
-    )
+        if log_dir.free_bytes is not None:
+            room[log_dir.path] = log_dir.free_bytes
+        elif log_dir.disk_bytes is not None:
+            room[log_dir.path] = max(log_dir.disk_bytes - held.size_bytes, 0)
     return BrokerDirs(
         filled.broker,
-        states,
+        tuple(rows),
+        room,
         filled.packed,
         max((each.size_bytes for each in (*filled.free, *filled.others)), default=0),
         sum(each.home is None for each in filled.others),

@@ -171,3 +171,20 @@ class LogDirLoad(Section, frozen=True):
 
     replicas: Annotated[Count, doc("Replicas.")]
     size_bytes: Annotated[Count, doc("Bytes of all replicas.")]
+
+
+class LogDirRow(Section, frozen=True, kw_only=True):
+    """One log dir of a broker."""
+
+    path: Annotated[str, doc("Absolute path.")]
+    error: Annotated[
+        str | None,
+        doc("Kafka's name for what is wrong with it; null where nothing is. A log dir with an error gets nothing."),
+    ]
+    disk_bytes: Annotated[Count | None, doc("Bytes that it has room for; null where not stated.")]
+    least_bytes: Annotated[Count | None, doc("The least bytes that it should hold; null with an error.")]
+    most_bytes: Annotated[Count | None, doc("The most bytes that it should hold; null with an error.")]
+    before: Annotated[LogDirLoad, doc("What it holds today.")]
+    after: Annotated[LogDirLoad, doc("What it holds after the plan.")]
+    bytes_in: Annotated[Count, doc("Bytes that come to it from other log dirs and other brokers.")]
+    bytes_out: Annotated[Count, doc("Bytes that go from it to other log dirs.")]

@@ -334,6 +334,14 @@ class Spec:
         return self.cluster.brokers + self.changes.add_brokers
 
 
+# The fields of `SpecLimits` that aren't called like their keys in the YAML: these end with a unit.
+LIMIT_FIELDS = {
+    "eta": "eta_seconds",
+    "disk_used": "disk_used_ppm",
+    "gap": "gap_ppm",
+    "worst_hour": "worst_hour_bytes_per_sec",
+    "p99_hour": "p99_hour_bytes_per_sec",
+}
 # Limits that can't be checked without sizes, without racks (both by their keys in the YAML), or without the hours of
 # the week (by their field names).
 OF_SIZES = ("bytes_moved", "cross_rack_bytes", "eta", "disk_used", "months_until_full")

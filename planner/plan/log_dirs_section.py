@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from planner.execution.batch_cutting import Batch
-from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
+from planner.execution.log_dir_placement import BrokerDirs, DirPlan
 from planner.model.formats import brokers, counted, size
+from planner.model.recorded import LogDirRow
 from planner.plan.bound_and_proof import gap_percent
-from planner.plan.document.cluster_types import LeftOutRow, LogDirRow, LogDirsBrokerRow, LogDirsSection
+from planner.plan.document.cluster_types import LeftOutRow, LogDirsBrokerRow, LogDirsSection
 from planner.plan.document.comparison_types import TermRow
 from planner.plan.score_terms import term
 from planner.scoring.missed_windows import RelaxedRow
@@ -37,27 +38,12 @@ def section(planned: DirPlan | None) -> LogDirsSection | None:
                 bytes_moved=each.packed.bytes_moved,
                 least_bytes_moved=each.packed.least_bytes_moved,
                 within=each.packed.outside_bytes == 0,
-                log_dirs=tuple(map(_log_dir, each.dirs)),
+                log_dirs=each.dirs,
             )
             for each in planned.brokers
         ),
         left_out=tuple(LeftOutRow(id=broker, why=why) for broker, why in planned.left_out),
         moves=planned.moves,
-    )
-
-
-def _log_dir(state: DirState) -> LogDirRow:
-    least, most = state.window or (None, None)
-    return LogDirRow(
-        path=state.dir.path,
-        error=state.dir.error,
-        disk_bytes=state.dir.disk_bytes,
-        least_bytes=least,
-        most_bytes=most,
-        before=state.before,
-        after=state.after,
-        bytes_in=state.bytes_in,
-        bytes_out=state.bytes_out,
     )
 
 
@@ -67,12 +53,12 @@ def relaxed(planned: DirPlan | None) -> Iterator[RelaxedRow]:
         return
     for each in (broker for broker in planned.brokers if broker.packed.outside_bytes):
         shares = _shares(each)
-        total = sum(state.after.size_bytes for state, _ in shares)
-        percent, state, (least, most) = max(
+        total = sum(row.after.size_bytes for row, _ in shares)
+        percent, row = max(
             (
-                (round(100 * abs(held - share * total) / (share * total), 3), state, window)
-                for state, share in shares
-                if (window := state.window) and not window[0] <= (held := state.after.size_bytes) <= window[1]
+                (round(100 * abs(held - share * total) / (share * total), 3), row)
+                for row, share in shares
+                if not (row.least_bytes or 0) <= (held := row.after.size_bytes) <= (row.most_bytes or 0)
             ),
             key=lambda outside: outside[0],
         )
@@ -82,8 +68,9 @@ def relaxed(planned: DirPlan | None) -> Iterator[RelaxedRow]:
             topic=None,
             wanted=str(planned.wanted),
             reached=percent,
-            why=f"log dir {state.dir.path} of broker {each.broker} holds {state.after.size_bytes} bytes, allowed "
-            f"{least} to {most}; the broker's largest replica has {each.largest_bytes}, and {proof}",
+            why=f"log dir {row.path} of broker {each.broker} holds {row.after.size_bytes} bytes, allowed "
+            f"{row.least_bytes} to {row.most_bytes}; the broker's largest replica has {each.largest_bytes}, "
+            f"and {proof}",
         )
 
 
@@ -127,8 +114,7 @@ def overfull(planned: DirPlan | None, batches: Sequence[Batch]) -> Iterator[str]
     """
     if planned is None:
         return
-    states = (((each.broker, state.dir.path), _room(state)) for each in planned.brokers for state in each.dirs)
-    room = {place: free for place, free in states if free is not None}
+    room = {(each.broker, path): free for each in planned.brokers for path, free in each.room.items()}
     sizes = {(row.topic, row.partition, row.broker): row.size_bytes for row in planned.moves}
     for batch in batches:
         come, go = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
@@ -145,25 +131,19 @@ def overfull(planned: DirPlan | None, batches: Sequence[Batch]) -> Iterator[str]
         room = {place: free + go[place] - come[place] for place, free in room.items()}
 
 
-def _room(state: DirState) -> int | None:
-    """Free bytes of a log dir today: as its broker says, else from its stated size; None if neither is known."""
-    free, disk = state.dir.free_bytes, state.dir.disk_bytes
-    return free if free is not None or disk is None else max(disk - state.before.size_bytes, 0)
-
-
-def _shares(each: BrokerDirs) -> list[tuple[DirState, float]]:
+def _shares(each: BrokerDirs) -> list[tuple[LogDirRow, float]]:
     """The log dirs without an error, each with its share (0 to 1) of all bytes in them."""
-    usable = [state for state in each.dirs if state.window is not None]
-    sizes = [state.dir.disk_bytes for state in usable]
+    usable = [row for row in each.dirs if row.error is None]
+    sizes = [row.disk_bytes for row in usable]
     weights = [size or 1 for size in sizes] if all(sizes) else [1] * len(usable)
-    return [(state, weight / sum(weights)) for state, weight in zip(usable, weights, strict=True)]
+    return [(row, weight / sum(weights)) for row, weight in zip(usable, weights, strict=True)]
 
 
 def _fullest_above_share(planned: DirPlan, side: Literal["before", "after"]) -> float:
     """How far the fullest log dir of any broker is above its share, in percent of the share."""
     above = [0.0]
     for each in planned.brokers:
-        held = [(getattr(state, side).size_bytes, share) for state, share in _shares(each)]
+        held = [(getattr(row, side).size_bytes, share) for row, share in _shares(each)]
         total = sum(size for size, _ in held)
         above += [100 * (size / (share * total) - 1) for size, share in held if share * total]
     return round(max(above), 2)

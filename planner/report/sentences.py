@@ -21,8 +21,9 @@ from planner.model.formats import (
     stated,
     words,
 )
+from planner.model.recorded import LogDirRow
 from planner.plan import bound_and_proof, headline
-from planner.plan.document.cluster_types import BrokerRow, HoursSection, LogDirRow, WorstHourRow
+from planner.plan.document.cluster_types import BrokerRow, HoursSection, WorstHourRow
 from planner.plan.document.comparison_types import CandidateFigures, ParetoRow, ScenarioRow, VariantRow
 from planner.plan.document.partition_types import BatchRow, PartitionRow, PlacementRow
 from planner.plan.document.plan_types import Plan

@@ -5,24 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 from plan_documents import row
 
 from planner.execution.batch_cutting import Batch
 from planner.execution.log_dir_packing import Packed
-from planner.execution.log_dir_placement import BrokerDirs, DirPlan, DirState
+from planner.execution.log_dir_placement import BrokerDirs, DirPlan
 from planner.execution.partition_changes import Step
 from planner.model.balance import Tolerance
-from planner.model.cluster import LogDir
-from planner.model.recorded import LogDirLoad, LogDirMoveRow
+from planner.model.recorded import LogDirLoad, LogDirMoveRow, LogDirRow
 from planner.plan import log_dirs_section
 from planner.plan.document.comparison_types import TermRow
 
 # Broker 1 moves 30 of 100 bytes from /a, which should have 45 to 55, to /b; /c has an error.
-A = DirState(LogDir("/a"), LogDirLoad(3, 100), LogDirLoad(2, 70), (45, 55), 0, 30)
-B = DirState(LogDir("/b", 200, 20), LogDirLoad(0, 0), LogDirLoad(1, 30), (45, 55), 30, 0)
-C = DirState(LogDir("/c", error="KafkaStorageException"), LogDirLoad(1, 9), LogDirLoad(1, 9), None, 0, 0)
+A = row(LogDirRow, {"path": "/a", "disk_bytes": None, "least_bytes": 45, "most_bytes": 55})
+A = structs.replace(A, error=None, before=LogDirLoad(3, 100), after=LogDirLoad(2, 70), bytes_in=0, bytes_out=30)
+B = structs.replace(A, path="/b", disk_bytes=200, before=LogDirLoad(0, 0), after=LogDirLoad(1, 30))
+C = structs.replace(A, path="/c", error="KafkaStorageException", before=LogDirLoad(1, 9), after=LogDirLoad(1, 9))
+C = structs.replace(C, least_bytes=None, most_bytes=None)
 PACKED = Packed(np.array([0, 0, 1]), bytes_moved=30, least_bytes_moved=24, outside_bytes=15, nearest=True)
-ONE = BrokerDirs(1, (A, B, C), PACKED, largest_bytes=40, unplaced=2, moving=1)
+ONE = BrokerDirs(1, (A, B, C), {"/b": 20}, PACKED, largest_bytes=40, unplaced=2, moving=1)
 PLAN = DirPlan(
     Tolerance.parse("10%"),
     (ONE,),

@@ -22,7 +22,7 @@ from planner.inputs.spec.build_spec import (
     topic_filter,
     written_brokers,
 )
-from planner.inputs.spec.checks import ADDED, BROKERS, DocumentRule, RuleList, TopicRule, place_of, unknown
+from planner.inputs.spec.checks import ADDED, BROKERS, GROWN, DocumentRule, RuleList, TopicRule, place_of, unknown
 from planner.inputs.spec.placement_checks import OF_REPLICAS, replicas_after
 from planner.inputs.spec.profile_caps import PROFILES, REFUSED, broker_classes
 from planner.inputs.spec.sections import knows_sizes, knows_traffic, of_months, share_ppm
@@ -209,7 +209,7 @@ def _capacities(document: Document) -> Iterator[tuple[Path, Any]]:
             yield place, log_dir if isinstance(log_dir, dict) else {}
 
 
-@CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "changes.add_partitions", "rack_aware")
+@CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, GROWN, "rack_aware")
 def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """The caps must leave room for all replicas and leaders, and in each rack for the replicas of the rack rule."""
     factors, targets = replicas_after(document, assignment), target_brokers(document)

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
-from planner.inputs.spec.build_spec import brokers_today, joining_brokers, variants
+from planner.inputs.spec.build_spec import TARGET_KEYS, brokers_today, joining_brokers, variants
 from planner.inputs.yaml_source import Document, Path, PathFinding, key_text
 from planner.model.cluster import Broker
 from planner.model.errors import Finding, did_you_mean
@@ -20,7 +20,10 @@ DocumentRule = Callable[[Document], Iterator[PathFinding]]
 TopicRule = Callable[[Document, Assignment], Iterator[PathFinding | Finding]]
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
-BROKERS, ADDED = "cluster.brokers", "changes.add_brokers"
+# Keys that several modules of rules read.
+BROKERS, ADDED, DEMOTED = "cluster.brokers", "changes.add_brokers", "changes.demote_brokers"
+CREATED, GROWN, FACTORS = "changes.create_topics", "changes.add_partitions", "changes.set_replication_factor"
+PLACED = (*TARGET_KEYS, "broker_sets", "placement")
 
 
 class RuleList(list[tuple[tuple[str, ...], _Rule]], Generic[_Rule]):

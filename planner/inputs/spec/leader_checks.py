@@ -23,7 +23,17 @@ from planner.inputs.spec.build_spec import (
     together,
     topic_filter,
 )
-from planner.inputs.spec.checks import DocumentRule, RuleList, TopicRule, listed, place_of
+from planner.inputs.spec.checks import (
+    CREATED,
+    DEMOTED,
+    GROWN,
+    PLACED,
+    DocumentRule,
+    RuleList,
+    TopicRule,
+    listed,
+    place_of,
+)
 from planner.inputs.spec.placement_checks import OF_REPLICAS, filter_of, replicas_after, usable_brokers
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.build_problem import may_move
@@ -33,10 +43,8 @@ from planner.model.errors import did_you_mean
 LEADER_RULES: RuleList[DocumentRule] = RuleList()
 LEADER_TOPIC_RULES: RuleList[TopicRule] = RuleList()
 
-_DEMOTED = "changes.demote_brokers"
 
-
-@LEADER_RULES.reads(*TARGET_KEYS, _DEMOTED)
+@LEADER_RULES.reads(*TARGET_KEYS, DEMOTED)
 def _demoted_stay(document: Document) -> Iterator[PathFinding]:
     targets = {broker.id for broker in target_brokers(document)}
     demoted = list(document.items("changes", "demote_brokers"))
@@ -64,7 +72,7 @@ def _leader_rule(document: Document, topic: str) -> tuple[int, tuple[str, ...]] 
     return next(((at, rule.prefer) for at, rule in rules if fnmatchcase(topic, rule.topics)), None)
 
 
-@LEADER_TOPIC_RULES.reads(*TARGET_KEYS, _DEMOTED, "topics")
+@LEADER_TOPIC_RULES.reads(*TARGET_KEYS, DEMOTED, "topics")
 def _others_may_lead(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """A demoted broker must not lead a fixed partition that another replica could lead. Without one, the plan warns."""
     demoted, chosen = demoted_brokers(document), topic_filter(document)
@@ -117,10 +125,6 @@ def _sides_prefer_racks_of_their_own(document: Document, assignment: Assignment)
         yield path, f"{message}; allowed: other racks in leader_racks, or by: broker_leaders"
 
 
-_BROKERS = (*TARGET_KEYS, "broker_sets", "placement", _DEMOTED)
-_NEW = ("changes.create_topics", "changes.add_partitions")
-
-
 class _Member(NamedTuple):
     """A topic of a group: its name, the path of the pattern that matches it, and the group's number."""
 
@@ -154,7 +158,7 @@ def _both(document: Document, one: _Member, other: _Member) -> str:
     return f"{other.name!r} and {one.name!r} of {place_of(document, one.path)}"
 
 
-@LEADER_TOPIC_RULES.reads("together", *_NEW)
+@LEADER_TOPIC_RULES.reads("together", CREATED, GROWN)
 def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """A group must have at least two topics, with equally many partitions after the change, and in no other group."""
     members = _members(document, assignment)
@@ -184,7 +188,7 @@ def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> I
         yield path, message
 
 
-@LEADER_TOPIC_RULES.reads("together", "apart", *_NEW)
+@LEADER_TOPIC_RULES.reads("together", "apart", CREATED, GROWN)
 def _not_apart(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """No two topics of a group may be on different sides of `apart`, because then no broker may lead both."""
     told = set[int]()
@@ -197,7 +201,7 @@ def _not_apart(document: Document, assignment: Assignment) -> Iterator[PathFindi
                 yield other.path, f"{message}; allowed: one of the two rules"
 
 
-@LEADER_TOPIC_RULES.reads("together", *_BROKERS, "leader_racks", *_NEW)
+@LEADER_TOPIC_RULES.reads("together", *PLACED, DEMOTED, "leader_racks", CREATED, GROWN)
 def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """The topics of a group must have a common usable broker that isn't demoted, and the same first preferred rack."""
     demoted = demoted_brokers(document)
@@ -219,7 +223,7 @@ def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterato
             yield other.path, f"{message}; allowed: the same first rack for both"
 
 
-@LEADER_TOPIC_RULES.reads("together", *_BROKERS, "topics", *_NEW)
+@LEADER_TOPIC_RULES.reads("together", *PLACED, DEMOTED, "topics", CREATED, GROWN)
 def _fixed_partitions_agree(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Fixed partitions of the same number must have one preferred leader, which must be able to lead the others."""
     chosen = topic_filter(document)

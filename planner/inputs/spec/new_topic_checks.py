@@ -14,7 +14,7 @@ from planner.inputs.spec.build_spec import (
     replication_factor_changes,
     target_brokers,
 )
-from planner.inputs.spec.checks import RuleList, TopicRule
+from planner.inputs.spec.checks import CREATED, FACTORS, GROWN, RuleList, TopicRule
 from planner.inputs.spec.sections import knows_sizes, knows_traffic
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import LARGEST
@@ -25,7 +25,6 @@ from planner.model.spec import NewPartitions
 NEW_TOPIC_RULES: RuleList[TopicRule] = RuleList()
 _reads = NEW_TOPIC_RULES.reads
 
-_CREATE, _ADD, _FACTORS = "changes.create_topics", "changes.add_partitions", "changes.set_replication_factor"
 # The controller's own log, and topics whose number of partitions clients use to find their partition.
 _METADATA = "__cluster_metadata"
 _NUMBERED = ("__consumer_offsets", "__transaction_state", "__share_group_state", _METADATA)
@@ -92,7 +91,7 @@ def altered(topic: str, min_insync: object) -> str:
     return f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {setting}, or Terraform"
 
 
-@_reads(_CREATE)
+@_reads(CREATED)
 def _new_configs(document: Document, _: Assignment) -> Iterator[PathFinding]:
     """Findings for configurations of topics to be created. Another rule checks min.insync.replicas."""
     for at, new in enumerate(created_topics(document)):
@@ -116,7 +115,7 @@ def _wrong(config: Config) -> Iterator[tuple[str, str]]:
             yield key, f"{message} allowed: the names that it has"
 
 
-@_reads(_CREATE)
+@_reads(CREATED)
 def _created_names(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """A new topic's name must not be in use, even if dots are written as underscores, because metrics do that."""
     existing = {topic.name for topic in assignment.topics}
@@ -139,7 +138,7 @@ def _created_names(document: Document, assignment: Assignment) -> Iterator[PathF
         named.add(name)
 
 
-@_reads(_ADD)
+@_reads(GROWN)
 def _added_names(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     existing = [topic.name for topic in assignment.topics]
     deleting = {topic.name for topic in assignment.topics if topic.deleting}
@@ -159,7 +158,7 @@ def _added_names(document: Document, assignment: Assignment) -> Iterator[PathFin
         seen.add(name)
 
 
-@_reads(_ADD)
+@_reads(GROWN)
 def _more_than_today(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """The number of partitions must grow, because Kafka never removes one."""
     counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
@@ -170,7 +169,7 @@ def _more_than_today(document: Document, assignment: Assignment) -> Iterator[Pat
             yield (*item_path, "partitions"), message
 
 
-@_reads(*TARGET_KEYS, _CREATE, "cluster.config_defaults")
+@_reads(*TARGET_KEYS, CREATED, "cluster.config_defaults")
 def _created_factors(document: Document, _: Assignment) -> Iterator[PathFinding]:
     targets = len(target_brokers(document))
     for at, new in enumerate(created_topics(document)):
@@ -193,7 +192,7 @@ def _created_factors(document: Document, _: Assignment) -> Iterator[PathFinding]
             yield (*path, "config", MIN_INSYNC), f"{least!r} would refuse every write with acks=all; allowed: {allowed}"
 
 
-@_reads(_ADD, _FACTORS, "cluster.config_defaults")
+@_reads(GROWN, FACTORS, "cluster.config_defaults")
 def _added_factors(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """New partitions have the replication factor of the topic's first one, because they are made before any move."""
     topics = {topic.name: topic for topic in assignment.topics}
@@ -214,7 +213,7 @@ def _added_factors(document: Document, assignment: Assignment) -> Iterator[PathF
             yield path, f"{message}; allowed: a topic that can be written to"
 
 
-@_reads(*TARGET_KEYS, _CREATE, _ADD)
+@_reads(*TARGET_KEYS, CREATED, GROWN)
 def _at_once(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """At most as many partitions as the controller makes at once, with a replica list that fits a command line."""
     longest = max((len(str(broker.id)) for broker in target_brokers(document)), default=1)
@@ -229,7 +228,7 @@ def _at_once(document: Document, assignment: Assignment) -> Iterator[PathFinding
             yield path, f"{message}; allowed: about {_LONGEST_ARGUMENT_BYTES // (longest + 1)} replicas"
 
 
-@_reads(_CREATE, _ADD, "cluster.rates", "cluster.state")
+@_reads(CREATED, GROWN, "cluster.rates", "cluster.state")
 def _loads_are_comparable(document: Document, _: Assignment) -> Iterator[PathFinding]:
     """Expected sizes and rates need known ones of the other partitions for comparison."""
     known = {
@@ -245,7 +244,7 @@ def _loads_are_comparable(document: Document, _: Assignment) -> Iterator[PathFin
                     yield (*item_path, key), message
 
 
-@_reads(*TARGET_KEYS, _CREATE, _ADD)
+@_reads(*TARGET_KEYS, CREATED, GROWN)
 def _total_load(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Sums of bytes and of traffic must fit into 64 bits."""
     targets = len(target_brokers(document))

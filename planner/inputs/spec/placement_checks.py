@@ -30,7 +30,19 @@ from planner.inputs.spec.build_spec import (
     target_racks,
     topic_filter,
 )
-from planner.inputs.spec.checks import DocumentRule, RuleList, TopicRule, excluded_by, listed, place_of, unknown
+from planner.inputs.spec.checks import (
+    CREATED,
+    DEMOTED,
+    FACTORS,
+    PLACED,
+    DocumentRule,
+    RuleList,
+    TopicRule,
+    excluded_by,
+    listed,
+    place_of,
+    unknown,
+)
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.build_problem import may_move
 from planner.model.cluster import LEADERS, Apart, some
@@ -40,10 +52,8 @@ from planner.model.formats import counted
 SET_RULES: RuleList[DocumentRule] = RuleList()
 PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
 
-_KEYS = (*TARGET_KEYS, "broker_sets", "placement")
-_DEMOTED = "changes.demote_brokers"
 # The keys that set a topic's number of replicas.
-OF_REPLICAS = ("changes.create_topics", "changes.set_replication_factor")
+OF_REPLICAS = (CREATED, FACTORS)
 
 
 @SET_RULES.reads(*TARGET_KEYS, "broker_sets", "cluster.broker_classes")
@@ -92,7 +102,7 @@ def _sets_are_used(document: Document) -> Iterator[PathFinding]:
         yield ("broker_sets", name), "no entry of placement names this set; allowed: sets that placement uses"
 
 
-@SET_RULES.reads(*_KEYS, "cluster.broker_classes")
+@SET_RULES.reads(*PLACED, "cluster.broker_classes")
 def _exclusive_sets_are_apart(document: Document) -> Iterator[PathFinding]:
     """An exclusive set must have no broker in common with another set of `placement`."""
     rules = placement(document)
@@ -112,7 +122,7 @@ def _exclusive_sets_are_apart(document: Document) -> Iterator[PathFinding]:
             yield ("placement", mine, "brokers"), message
 
 
-@PLACEMENT_RULES.reads(*_KEYS, "changes.create_topics")
+@PLACEMENT_RULES.reads(*PLACED, CREATED)
 def _one_set_for_each_topic(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     rules = placement(document)
     names = [*(topic.name for topic in assignment.topics), *(new.topic for new in created_topics(document))]
@@ -139,7 +149,7 @@ class _Need:
     replicas: dict[str, int]
 
 
-@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *OF_REPLICAS, "rack_aware")
+@PLACEMENT_RULES.reads(*PLACED, "cluster.broker_classes", *OF_REPLICAS, "rack_aware")
 def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """A set must have a broker for each replica of its topics, and as many racks as the rack rule needs."""
     racks = racks_after(document)
@@ -165,7 +175,7 @@ def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterat
             yield need.path, message
 
 
-@PLACEMENT_RULES.reads(*_KEYS, "cluster.broker_classes", *OF_REPLICAS, "topics")
+@PLACEMENT_RULES.reads(*PLACED, "cluster.broker_classes", *OF_REPLICAS, "topics")
 def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Topics that may not move must have no replica outside the brokers that they may use."""
     chosen = topic_filter(document)
@@ -244,7 +254,7 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, A
         yield path, rule, sides
 
 
-@PLACEMENT_RULES.reads("apart", *_KEYS, *OF_REPLICAS, "topics", _DEMOTED)
+@PLACEMENT_RULES.reads("apart", *PLACED, *OF_REPLICAS, "topics", DEMOTED)
 def _sides_differ(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """A topic must be on only one side of a group. Fixed partitions of two sides must share no broker or rack."""
     names = replicas_after(document, assignment)
@@ -267,7 +277,7 @@ def _sides_differ(document: Document, assignment: Assignment) -> Iterator[PathFi
                     yield side.path, message
 
 
-@PLACEMENT_RULES.reads("apart", *_KEYS, "cluster.broker_classes", *OF_REPLICAS, "topics", "rack_aware", _DEMOTED)
+@PLACEMENT_RULES.reads("apart", *PLACED, "cluster.broker_classes", *OF_REPLICAS, "topics", "rack_aware", DEMOTED)
 def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """All sides together must have enough brokers or racks, because no broker or rack can have two sides."""
     racks = racks_after(document)

@@ -47,11 +47,8 @@ def of_months(document: Document) -> Iterator[Path]:
 
 def limits(document: Document) -> SpecLimits:
     """`limits`; no limits if it is missing."""
-    found: dict[str, int] = {}
-    for key, stated in (document.get("limits") or {}).items():
-        unit, parse = _UNITS_OF_LIMITS.get(key, ("", int))
-        found[key + unit] = parse(stated)
-    return SpecLimits(**found)
+    stated = (document.get("limits") or {}).items()
+    return SpecLimits(**{spec.LIMIT_FIELDS.get(key, key): _LIMITS.get(key, int)(value) for key, value in stated})
 
 
 def at_busiest_hours(document: Document) -> bool:
@@ -86,15 +83,15 @@ def share_ppm(percentage: str) -> int:
     return int(Fraction(percentage.removesuffix("%")) * 10_000)
 
 
-# For limits that aren't counts, the unit at the end of the field's name in `SpecLimits`, and the parser.
-_UNITS_OF_LIMITS: Mapping[str, tuple[str, Callable[[Any], int]]] = {
-    "bytes_moved": ("", parse_bytes),
-    "cross_rack_bytes": ("", parse_bytes),
-    "disk_used": ("_ppm", share_ppm),
-    "gap": ("_ppm", share_ppm),
-    "worst_hour": ("_bytes_per_sec", parse_bytes_per_sec),
-    "p99_hour": ("_bytes_per_sec", parse_bytes_per_sec),
-    "eta": ("_seconds", parse_seconds),
+# The parsers of limits that aren't counts.
+_LIMITS: Mapping[str, Callable[[Any], int]] = {
+    "bytes_moved": parse_bytes,
+    "cross_rack_bytes": parse_bytes,
+    "disk_used": share_ppm,
+    "gap": share_ppm,
+    "worst_hour": parse_bytes_per_sec,
+    "p99_hour": parse_bytes_per_sec,
+    "eta": parse_seconds,
 }
 # The parser for the amount of each rule of `sweep.choose`.
 _AMOUNTS: Mapping[spec.ChoiceRule, Callable[[Any], int]] = {

@@ -18,7 +18,7 @@ from planner.inputs.spec.build_spec import (
     topic_filter,
     variants,
 )
-from planner.inputs.spec.checks import RuleList, TopicRule, excluded_by, leaving_path, repeated
+from planner.inputs.spec.checks import CREATED, FACTORS, RuleList, TopicRule, excluded_by, leaving_path, repeated
 from planner.inputs.spec.new_topic_checks import altered, in_force_least, origin
 from planner.inputs.spec.sections import Described, growth
 from planner.inputs.yaml_source import Document, Path, PathFinding
@@ -34,8 +34,7 @@ PATTERN_RULES: RuleList[TopicRule] = RuleList()
 _reads = TOPIC_RULES.reads
 
 _SHOWN = 10
-_CREATED = ("changes.create_topics", "sweep.variants")
-_FACTORS = "changes.set_replication_factor"
+_CREATED = (CREATED, "sweep.variants")
 
 
 def _items_match(*path: str, with_created: bool = False, first_counts: bool = False) -> TopicRule:
@@ -49,7 +48,7 @@ def _items_match(*path: str, with_created: bool = False, first_counts: bool = Fa
 
 
 PATTERN_RULES += [
-    ((_FACTORS,), _items_match("changes", "set_replication_factor")),
+    ((FACTORS,), _items_match("changes", "set_replication_factor")),
     (("placement", *_CREATED), _items_match("placement", with_created=True)),
     (("leader_racks", *_CREATED), _items_match("leader_racks", with_created=True, first_counts=True)),
     (("cluster.rates",), _items_match("cluster", "rates", first_counts=True)),
@@ -158,7 +157,7 @@ def _total_rates(document: Document, assignment: Assignment) -> Iterator[PathFin
         yield ("cluster", key), message
 
 
-@_reads(*TARGET_KEYS, _FACTORS, "cluster.config_defaults")
+@_reads(*TARGET_KEYS, FACTORS, "cluster.config_defaults")
 def _factors_possible(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """A new factor needs enough brokers, must not be below min.insync.replicas, and must be the only one of a topic."""
     targets = len(target_brokers(document))
@@ -187,7 +186,7 @@ def _factor_of(document: Document, path: Path, topic: Topic, factor: int, first:
         yield path, f"{factor} for {topic.name}, which another entry gives {first}; allowed: one factor for each topic"
 
 
-@_reads(*TARGET_KEYS, _FACTORS)
+@_reads(*TARGET_KEYS, FACTORS)
 def _factors_kept(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """There must be enough target brokers for topics that keep their replication factor."""
     targets = len(target_brokers(document))
@@ -205,7 +204,7 @@ def _factors_kept(document: Document, assignment: Assignment) -> Iterator[PathFi
         yield leaving_path(document), message
 
 
-@_reads(*TARGET_KEYS, _FACTORS, "topics")
+@_reads(*TARGET_KEYS, FACTORS, "topics")
 def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """Topics and partitions that may not move must not need to: for leaving brokers or a new replication factor."""
     chosen, leaving = topic_filter(document), leaving_brokers(document)
