@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from math import isnan
 from statistics import median
 
@@ -19,6 +18,7 @@ from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_e
 from planner.model.problem import FloatArray
 from planner.model.recorded import StatedRateRow
 from planner.model.spec import Rate
+from planner.model.topic_patterns import first_rule, matches_any
 
 _PPM = 1_000_000
 # Enough for a median; a large cluster has hundreds of thousands of sizes.
@@ -126,10 +126,7 @@ def with_rates(topics: Iterable[Topic], stated: Sequence[StatedRateRow]) -> tupl
     """
     patterns = [each for each in stated if each.partition is None]
     own = {(each.topics, each.partition): each for each in stated}
-    return tuple(
-        _with_rates(topic, next((each for each in patterns if fnmatchcase(topic.name, each.topics)), None), own)
-        for topic in topics
-    )
+    return tuple(_with_rates(topic, first_rule(topic.name, patterns), own) for topic in topics)
 
 
 def _with_rates(
@@ -154,7 +151,7 @@ def _with_rates(
 def of_means(at_end: Mapping[str, int], stated: Sequence[StatedRateRow]) -> Mapping[str, int]:
     """`at_end` without the topics whose rates the YAML states as a whole, because stated rates are today's."""
     whole = [each.topics for each in stated if each.partition is None]
-    return {name: ppm for name, ppm in at_end.items() if not any(fnmatchcase(name, topics) for topics in whole)}
+    return {name: ppm for name, ppm in at_end.items() if not matches_any(name, whole)}
 
 
 def unsized(topics: Sequence[Topic], load: ClusterLoad) -> int:

@@ -13,8 +13,9 @@ from planner.model.growth_forecast import with_sizes_ahead
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, busiest_hours, hour_name
 from planner.model.problem import NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced
 from planner.model.rack_spread import crowding, uneven_racks
-from planner.model.spec import Changes, Spec, TopicFilter
+from planner.model.spec import Changes, Spec
 from planner.model.together import with_slots
+from planner.model.topic_patterns import first_rule, last_rule
 
 
 def build(spec: Spec) -> Problem:
@@ -94,12 +95,6 @@ def topics_after(spec: Spec) -> tuple[Topic, ...]:
     return tuple(known[name] for name in sorted(known))
 
 
-def may_move(topics: TopicFilter, name: str) -> bool:
-    """True if the topic filter lets this topic's replicas move."""
-    included = any(fnmatchcase(name, pattern) for pattern in topics.include)
-    return included and not any(fnmatchcase(name, pattern) for pattern in topics.exclude)
-
-
 def _apart(spec: Spec, topics: Sequence[Topic]) -> IntArray:
     """(G, T): `Problem.apart`. A topic that is being deleted is on no side."""
     names = ["" if topic.deleting else topic.name for topic in topics]
@@ -124,7 +119,7 @@ def _allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> Bool
     reserved = np.isin(ids, [broker for rule in rules if rule.exclusive for broker in rule.brokers])
     allowed = np.ones((len(topics), len(ids)), dtype=bool)
     for at, topic in enumerate(topics):
-        own = next((rule for rule in rules if fnmatchcase(topic.name, rule.topics)), None)
+        own = first_rule(topic.name, rules)
         if not topic.deleting:
             allowed[at] = ~reserved if own is None else np.isin(ids, own.brokers)
             for pattern, side in (pair for rule in split for pair in zip(rule.topics, rule.sides, strict=True)):
@@ -144,7 +139,7 @@ def _leader_ranks(spec: Spec, topics: Sequence[Topic], brokers: Sequence[Broker]
         return None
     ranks = np.zeros((len(topics), len(brokers)), dtype=np.int16)
     for at, topic in enumerate(topics):
-        rule = next((rule for rule in spec.leader_racks if fnmatchcase(topic.name, rule.topics)), None)
+        rule = first_rule(topic.name, spec.leader_racks)
         if rule is not None:
             order = {rack: rank for rank, rack in enumerate(rule.prefer)}
             ranks[at] = [order.get(broker.rack or "", len(order)) for broker in brokers]
@@ -181,7 +176,7 @@ def _movable(
     Partitions outside the topic filter's topics or brokers stay as they are, and so do topics that are being deleted.
     A partition without a leader has no replica to copy from, so it moves only if it is forced to.
     """
-    may_change = [may_move(spec.topics, topic.name) and not topic.deleting for topic in topics]
+    may_change = [spec.topics.moves(topic.name) and not topic.deleting for topic in topics]
     new = np.fromiter((not row.replicas for row in rows), dtype=bool, count=len(rows))
     led = np.fromiter((row.leader is not None for row in rows), dtype=bool, count=len(rows))
     near = np.fromiter((spec.topics.is_near(row.replicas) for row in rows), dtype=bool, count=len(rows))
@@ -310,11 +305,8 @@ def _replication_factors(spec: Spec, topics: Sequence[Topic], replicas: IntArray
     counts = [len(topic.partitions) for topic in topics]
     of_new = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
     asked = np.repeat(_ints(of_new.get(topic.name, 0) for topic in topics), counts)
-    wanted = np.zeros(len(topics), dtype=np.int32)
-    for change in spec.changes.set_replication_factor:
-        matches = [fnmatchcase(topic.name, change.topics) and not topic.deleting for topic in topics]
-        wanted[np.array(matches, dtype=bool)] = change.replication_factor
-    per_row = np.repeat(wanted, counts)
+    rules = [None if topic.deleting else last_rule(topic.name, spec.changes.set_replication_factor) for topic in topics]
+    per_row = np.repeat(_ints(0 if rule is None else rule.replication_factor for rule in rules), counts)
     kept = np.where(per_row > 0, per_row, held)
     return np.where(held > 0, kept, asked).astype(np.int32)
 

@@ -8,6 +8,7 @@ from planner.model import recorded
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import Apart, Broker, Cluster, Config, PartitionKey
 from planner.model.load_history import WeekOfLoad
+from planner.model.topic_patterns import matches_any
 
 
 @dataclass(frozen=True)
@@ -199,9 +200,17 @@ class TopicFilter:
     exclude: tuple[str, ...] = ()
     on_brokers: tuple[int, ...] = ()
 
+    def moves(self, topic: str) -> bool:
+        """True if the patterns let this topic's replicas move."""
+        return matches_any(topic, self.include) and not matches_any(topic, self.exclude)
+
     def is_near(self, replicas: Iterable[int]) -> bool:
         """True if `on_brokers` lets a partition move: one of them has a replica, or `on_brokers` is empty."""
         return not self.on_brokers or not set(self.on_brokers).isdisjoint(replicas)
+
+    def keeps(self, topic: str, replicas: Iterable[int]) -> bool:
+        """True if a partition with these replicas stays as it is, because of its topic or its brokers."""
+        return not (self.moves(topic) and self.is_near(replicas))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ A slot has one partition of each topic of a group. Arrays of slots are (P,): eac
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from planner.model.problem import (
     may_lead,
     replica_ranks,
 )
+from planner.model.topic_patterns import matches_any
 
 
 def with_slots(problem: Problem, groups: Sequence[tuple[str, ...]], topics: Sequence[Topic]) -> Problem:
@@ -32,7 +32,7 @@ def with_slots(problem: Problem, groups: Sequence[tuple[str, ...]], topics: Sequ
         return problem
     group_of = np.full(len(topics), -1, dtype=np.int64)
     for at, patterns in enumerate(groups):
-        mine = [not each.deleting and any(fnmatchcase(each.name, one) for one in patterns) for each in topics]
+        mine = [not each.deleting and matches_any(each.name, patterns) for each in topics]
         group_of[mine] = at
     stays = (problem.leaders < 0) & ~problem.is_new & ~problem.movable
     of_row = np.where(stays, -1, group_of[problem.topic_of])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from planner.model.build_problem import brokers_after, may_move
+from planner.model.build_problem import brokers_after
 from planner.model.cluster import PartitionChange, PartitionKey, down, in_force, partition_name, some, unions
 from planner.model.formats import brokers, counted, first_names
 from planner.model.problem import BoolArray, IntArray, Problem, misplaced
@@ -30,7 +30,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     grown = sum(1 for new in spec.changes.new_partitions if new.first)
     mixed = sum(1 for topic in spec.cluster.topics if len({len(part.replicas) for part in topic.partitions}) > 1)
     deleting = sum(topic.deleting for topic in spec.cluster.topics)
-    kept = [topic.name for topic in spec.cluster.topics if not topic.deleting and not may_move(spec.topics, topic.name)]
+    kept = [topic.name for topic in spec.cluster.topics if not topic.deleting and not spec.topics.moves(topic.name)]
     targets = _staying(problem)
     stay = [broker for broker in spec.all_brokers if broker.id in targets]
     disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from itertools import chain
 from math import lcm
@@ -12,6 +11,7 @@ from typing import Literal
 from planner.model.cluster import Cluster, PartitionKey, Topic
 from planner.model.formats import counted
 from planner.model.spec import ConsumerGroup, DescribedGroup, NewPartitions
+from planner.model.topic_patterns import matches_any
 from planner.plan.document.whatif_types import GroupEventRow, MemberSpread
 from planner.whatif import assignors
 from planner.whatif.assignors import Ownership
@@ -121,7 +121,7 @@ def _observed(group: ConsumerGroup, found: DescribedGroup, counts: Mapping[str, 
 def _subscribed(patterns: Iterable[str], counts: Mapping[str, int]) -> tuple[str, ...]:
     """The topics that shell-style patterns match, by name."""
     wanted = list(patterns)
-    return tuple(topic for topic in sorted(counts) if any(fnmatchcase(topic, pattern) for pattern in wanted))
+    return tuple(topic for topic in sorted(counts) if matches_any(topic, wanted))
 
 
 def _read(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> dict[str, int]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from clusters import assignment_of, no_racks, problem_of, spec_of, specs
 from hypothesis import given
 from properties import examples
 
 from planner.model import build_problem
-from planner.model.build_problem import before, brokers_after, build, may_move
+from planner.model.build_problem import before, brokers_after, build
 from planner.model.cluster import Broker
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
 from planner.model.recorded import ReplicationFactorRow
@@ -80,21 +79,6 @@ def test_set_racks_that_crowd_a_rack_force() -> None:
         racks, {"x": [(1, 2, 3, 4)]}, changes=Changes(set_racks=((2, "b"), (5, "a")), rebalance="none")
     )
     assert [True] == problem.forced.tolist()
-
-
-@pytest.mark.parametrize(
-    ("name", "include", "exclude", "expected"),
-    [
-        ("orders", ("*",), (), True),
-        ("orders", ("orders-*",), (), False),
-        ("orders-eu", ("orders-*",), ("*-eu",), False),
-        ("__consumer_offsets", ("*",), ("__*",), False),
-        ("Orders", ("orders",), (), False),
-    ],
-)
-def test_may_move(name: str, include: tuple[str, ...], exclude: tuple[str, ...], expected: bool) -> None:
-    """A topic may move if it matches an included pattern and no excluded one; the case matters."""
-    assert expected == may_move(TopicFilter(include, exclude), name)
 
 
 def test_brokers_after_have_their_new_racks() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.spec import LIMITS, UNSTATED, BatchRules
+from planner.model.spec import LIMITS, UNSTATED, BatchRules, TopicFilter
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,18 @@ def test_an_execution_of_defaults_leaves_everything_out_that_has_one() -> None:
     """UNSTATED lists every key that has a default: the throttle and each limit of a batch."""
     assert {"throttle", *(f"batches.{limit}" for limit in LIMITS)} == set(UNSTATED.unset)
     assert BatchRules() == UNSTATED.batches
+
+
+@pytest.mark.parametrize(
+    ("name", "include", "exclude", "expected"),
+    [
+        ("orders", ("*",), (), True),
+        ("orders", ("orders-*",), (), False),
+        ("orders-eu", ("orders-*",), ("*-eu",), False),
+        ("__consumer_offsets", ("*",), ("__*",), False),
+        ("Orders", ("orders",), (), False),
+    ],
+)
+def test_which_topics_may_move(name: str, include: tuple[str, ...], exclude: tuple[str, ...], expected: bool) -> None:
+    """A topic may move if it matches an included pattern and no excluded one; the case matters."""
+    assert expected == TopicFilter(include, exclude).moves(name)

@@ -28,7 +28,6 @@ from planner.inputs.spec.profile_caps import PROFILES, REFUSED, broker_classes
 from planner.inputs.spec.sections import knows_sizes, knows_traffic, of_months, share_ppm
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import LEAST_BYTES, LEAST_BYTES_PER_SEC, lacks_unit, parse_bytes, parse_bytes_per_sec
-from planner.model.build_problem import may_move
 from planner.model.cluster import some
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted
@@ -248,10 +247,9 @@ def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterato
     fixed, every = Counter[int](), Counter[int]()
     leaving = leaving_brokers(document)
     for topic in assignment.topics:
-        stays = topic.deleting or not may_move(chosen, topic.name)
         for row in topic.partitions:
             every.update(row.replicas if not leaving & set(row.replicas) else ())
-            fixed.update(row.replicas if stays or not chosen.is_near(row.replicas) else ())
+            fixed.update(row.replicas if topic.deleting or chosen.keeps(topic.name, row.replicas) else ())
     for broker in target_brokers(document):
         cap = broker.max_replicas
         if cap is not None and fixed[broker.id] > cap:

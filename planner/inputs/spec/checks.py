@@ -15,6 +15,7 @@ from planner.inputs.spec.build_spec import TARGET_KEYS, brokers_today, joining_b
 from planner.inputs.yaml_source import Document, Path, PathFinding, key_text
 from planner.model.cluster import Broker
 from planner.model.errors import Finding, did_you_mean
+from planner.model.topic_patterns import matches_any
 
 DocumentRule = Callable[[Document], Iterator[PathFinding]]
 TopicRule = Callable[[Document, Assignment], Iterator[PathFinding | Finding]]
@@ -159,7 +160,7 @@ def leaving_path(document: Document) -> Path:
 def excluded_by(document: Document, topic: str) -> Path:
     """The path in `topics` that keeps a topic, or one of its partitions, from moving."""
     excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(topic, pattern))
-    included = any(fnmatchcase(topic, pattern) for pattern in document.get("topics", "include") or "*")
+    included = matches_any(topic, document.get("topics", "include") or "*")
     return next(excluded, ("topics", "on_brokers" if included else "include"))
 
 

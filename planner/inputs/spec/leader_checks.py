@@ -36,9 +36,9 @@ from planner.inputs.spec.checks import (
 )
 from planner.inputs.spec.placement_checks import OF_REPLICAS, filter_of, replicas_after, usable_brokers
 from planner.inputs.yaml_source import Document, Path, PathFinding
-from planner.model.build_problem import may_move
 from planner.model.cluster import LEADERS, some
 from planner.model.errors import did_you_mean
+from planner.model.topic_patterns import first_rule, matching
 
 LEADER_RULES: RuleList[DocumentRule] = RuleList()
 LEADER_TOPIC_RULES: RuleList[TopicRule] = RuleList()
@@ -68,8 +68,9 @@ def _racks_have_brokers(document: Document) -> Iterator[PathFinding]:
 
 def _leader_rule(document: Document, topic: str) -> tuple[int, tuple[str, ...]] | None:
     """The index of the first rule of `leader_racks` that matches a topic, and the racks that it prefers."""
-    rules = enumerate(leader_racks(document))
-    return next(((at, rule.prefer) for at, rule in rules if fnmatchcase(topic, rule.topics)), None)
+    rules = leader_racks(document)
+    rule = first_rule(topic, rules)
+    return None if rule is None else (rules.index(rule), rule.prefer)
 
 
 @LEADER_TOPIC_RULES.reads(*TARGET_KEYS, DEMOTED, "topics")
@@ -79,7 +80,7 @@ def _others_may_lead(document: Document, assignment: Assignment) -> Iterator[Pat
     fixed = [
         f"{topic.name}-{row.id}"
         for topic in assignment.topics
-        if not topic.deleting and not may_move(chosen, topic.name)
+        if not topic.deleting and not chosen.moves(topic.name)
         for row in topic.partitions
         if row.replicas and row.replicas[0] in demoted and not demoted.issuperset(row.replicas)
     ]
@@ -140,7 +141,7 @@ def _members(document: Document, assignment: Assignment) -> list[_Member]:
     found = dict[tuple[int, str], _Member]()
     for group, (path, patterns) in enumerate(together(document)):
         for at, pattern in enumerate(patterns):
-            for name in sorted(name for name in names if fnmatchcase(name, pattern)):
+            for name in sorted(matching(names, pattern)):
                 found.setdefault((group, name), _Member(name, (*path, at), group))
     return list(found.values())
 
@@ -234,7 +235,7 @@ def _fixed_partitions_agree(document: Document, assignment: Assignment) -> Itera
     fixed = dict[tuple[int, int], tuple[_Member, int]]()
     for member in members:
         for row in topics[member.name].partitions:
-            if may_move(chosen, member.name) and chosen.is_near(row.replicas):
+            if not chosen.keeps(member.name, row.replicas):
                 continue
             one, leader = fixed.setdefault((member.group, row.id), (member, row.replicas[0]))
             if leader != row.replicas[0]:

@@ -44,10 +44,10 @@ from planner.inputs.spec.checks import (
     unknown,
 )
 from planner.inputs.yaml_source import Document, Path, PathFinding
-from planner.model.build_problem import may_move
 from planner.model.cluster import LEADERS, Apart, some
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted
+from planner.model.topic_patterns import first_rule, last_rule, matching
 
 SET_RULES: RuleList[DocumentRule] = RuleList()
 PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
@@ -180,7 +180,7 @@ def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> It
     """Topics that may not move must have no replica outside the brokers that they may use."""
     chosen = topic_filter(document)
     held = {topic.name: {b for row in topic.partitions for b in row.replicas} for topic in assignment.topics}
-    fixed = {topic.name for topic in assignment.topics if not may_move(chosen, topic.name) and not topic.deleting}
+    fixed = {topic.name for topic in assignment.topics if not chosen.moves(topic.name) and not topic.deleting}
     for need in _needs(document, assignment):
         stuck = [name for name in need.replicas if name in fixed and held[name] - set(need.usable)]
         if stuck:
@@ -216,7 +216,7 @@ class _ApartSide(NamedTuple):
 def usable_brokers(document: Document, topic: str) -> frozenset[int]:
     """The target brokers that a topic may use by the rules of `placement`."""
     rules, targets = placement(document), frozenset(broker.id for broker in target_brokers(document))
-    own = next((rule for rule in rules if fnmatchcase(topic, rule.topics)), None)
+    own = first_rule(topic, rules)
     if own is not None:
         return targets & set(own.brokers)
     return targets - {broker for rule in rules if rule.exclusive for broker in rule.brokers}
@@ -236,7 +236,7 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, A
         sides, led = [], rule.by.endswith(LEADERS)
         for number, pattern in enumerate(rule.topics):
             side = _ApartSide((*path, number), "", {}, {})
-            for name in sorted(name for name in factors if fnmatchcase(name, pattern)):
+            for name in sorted(matching(factors.keys(), pattern)):
                 usable = usable_brokers(document, name) - (demoted if led else set())
                 needed = (1 if led else factors[name], name)
                 side.needs[usable] = max(side.needs.get(usable, (0, "")), needed, key=lambda e: e[0])
@@ -244,7 +244,7 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, A
                 if topic.deleting or not fnmatchcase(topic.name, pattern):
                     continue
                 for row in topic.partitions:
-                    if not (may_move(chosen, topic.name) and chosen.is_near(row.replicas)):
+                    if chosen.keeps(topic.name, row.replicas):
                         kept = set(row.replicas[: 1 if led else None])
                         if rule.by.startswith("rack"):
                             there = {racks.get(broker) for broker in kept}
@@ -360,7 +360,7 @@ def _needs(document: Document, assignment: Assignment) -> Iterator[_Need]:
     rules, targets = placement(document), [broker.id for broker in target_brokers(document)]
     left = replicas_after(document, assignment)
     for at, rule in enumerate(rules):
-        mine = {name: left.pop(name) for name in sorted(left) if fnmatchcase(name, rule.topics)}
+        mine = {name: left.pop(name) for name in sorted(matching(left.keys(), rule.topics))}
         usable = tuple(broker for broker in targets if broker in rule.brokers)
         where = place_of(document, ("broker_sets", rule.broker_set))
         yield _Need(("placement", at, "brokers"), f"{rule.broker_set!r}, {where}, has", usable, mine)
@@ -381,5 +381,5 @@ def replicas_after(document: Document, assignment: Assignment) -> dict[str, int]
         for topic in assignment.topics
         if not topic.deleting
     }
-    asked = {name: change.replication_factor for change in changes for name in kept if fnmatchcase(name, change.topics)}
+    asked = {name: rule.replication_factor for name in kept if (rule := last_rule(name, changes)) is not None}
     return kept | asked | {new.topic: new.replication_factor for new in created_topics(document)}

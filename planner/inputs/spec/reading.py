@@ -5,7 +5,6 @@ Only this module, `state_files` and the sources of a load open files; all other 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from planner.model.errors import Finding, ImportStateError, Place, PlannerError,
 from planner.model.load_history import WeekOfLoad
 from planner.model.recorded import InputRow
 from planner.model.spec import DescribedGroup, Monthly, Spec
+from planner.model.topic_patterns import last_rule
 
 _OF_DOCUMENT = (*DOCUMENT_RULES, *SET_RULES, *LEADER_RULES, *CAPACITY_RULES)
 _OF_TOPICS = (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *CAPACITY_TOPIC_RULES, *LEADER_TOPIC_RULES)
@@ -277,8 +277,10 @@ def _as_asked(spec: Spec) -> Iterator[Topic]:
     made = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
     for topic in topics_after(spec):
         rules = spec.changes.set_replication_factor if topic.name in today else ()
-        asked = [rule.replication_factor for rule in rules if fnmatchcase(topic.name, rule.topics)]
-        factors = (asked[-1] if asked else len(row.replicas) or made[topic.name] for row in topic.partitions)
+        rule = last_rule(topic.name, rules)
+        factors = (
+            rule.replication_factor if rule else len(row.replicas) or made[topic.name] for row in topic.partitions
+        )
         rows = (Partition(number, tuple(range(factor))) for number, factor in enumerate(factors))
         yield replace(topic, partitions=tuple(rows))
 

@@ -1,6 +1,6 @@
 """The rules of a spec that need today's topics: patterns, replication factors, fixed topics, consumer groups."""
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from planner.inputs.importers.consumer_groups import SHARED
@@ -23,10 +23,10 @@ from planner.inputs.spec.new_topic_checks import altered, in_force_least, origin
 from planner.inputs.spec.sections import Described, growth
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import LARGEST
-from planner.model.build_problem import may_move
 from planner.model.cluster import MIN_INSYNC, Topic, some
 from planner.model.errors import Finding, did_you_mean
 from planner.model.formats import first_names
+from planner.model.topic_patterns import first_rule, matching
 
 # Rules about patterns are separate: if a state file can't be read, it is unknown whether a pattern matches a topic.
 TOPIC_RULES: RuleList[TopicRule] = RuleList()
@@ -94,23 +94,16 @@ def _unmatched(
         names += [new.topic for view in views for new in created_topics(view)]
     known, left = set(names), set(names)
     for path, pattern in patterns:
-        if not _matching(pattern, known):
+        if not matching(known, pattern):
             guess = did_you_mean(pattern, names)
             found = first_names(names, _SHOWN)
             yield path, f"{pattern!r} matches no topic; {guess}allowed: a pattern that matches some of {found}"
         elif first_counts:
-            counted = _matching(pattern, left)
+            counted = matching(left, pattern)
             left -= counted
             if not counted:
                 message = f"{pattern!r} matches only topics that entries above it match, and the first match counts"
                 yield path, f"{message}; allowed: this entry above those, or leave it out"
-
-
-def _matching(pattern: str, names: Set[str]) -> set[str]:
-    # In long lists, most patterns are plain names.
-    if not any(sign in pattern for sign in "*?["):
-        return {pattern} & names
-    return {name for name in names if fnmatchcase(name, pattern)}
 
 
 @_reads()
@@ -191,7 +184,7 @@ def _factors_kept(document: Document, assignment: Assignment) -> Iterator[PathFi
     """There must be enough target brokers for topics that keep their replication factor."""
     targets = len(target_brokers(document))
     changes = replication_factor_changes(document)
-    kept = [topic for topic in assignment.topics if not any(fnmatchcase(topic.name, each.topics) for each in changes)]
+    kept = [topic for topic in assignment.topics if first_rule(topic.name, changes) is None]
     needs = {topic.name: max(len(partition.replicas) for partition in topic.partitions) for topic in kept}
     wide = [name for name, replicas in needs.items() if replicas > targets]
     if wide and targets:
@@ -209,8 +202,8 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
     """Topics and partitions that may not move must not need to: for leaving brokers or a new replication factor."""
     chosen, leaving = topic_filter(document), leaving_brokers(document)
     fixed = {
-        topic.name: [row.replicas for row in topic.partitions if not (moves and chosen.is_near(row.replicas))]
-        for topic, moves in ((each, may_move(chosen, each.name)) for each in assignment.topics)
+        topic.name: [row.replicas for row in topic.partitions if chosen.keeps(topic.name, row.replicas)]
+        for topic in assignment.topics
     }
     stuck = [name for name, rows in fixed.items() if any(leaving & set(replicas) for replicas in rows)]
     if stuck:
