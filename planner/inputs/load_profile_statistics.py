@@ -173,18 +173,10 @@ def _last_sizes(
     return last, np.maximum.reduceat(np.where(times == last[of_group], sizes, -1), groups)
 
 
-class HourlySums(NamedTuple):
-    """For K partitions (K, H): sums and counts of the rates in and out, and whether there is any sample."""
-
-    in_sums: LongArray
-    in_counts: LongArray
-    out_sums: LongArray
-    out_counts: LongArray
-    seen: BoolArray
-
-
-def added_up(parts: pa.ListArray, span: Span) -> HourlySums:
-    """The hourly sums of K partitions, each with the list of its blocks: structs of BLOCK_FIELDS."""
+def added_up(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, LongArray, LongArray, BoolArray]:
+    """(K, H) each, for K partitions with lists of their blocks (structs of BLOCK_FIELDS): the sum and the count of the
+    rates in, those of the rates out, and whether there is any sample.
+    """
     flat = parts.flatten()
     partition_of_block = np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
     hours = flat.field("hours")
@@ -196,7 +188,7 @@ def added_up(parts: pa.ListArray, span: Span) -> HourlySums:
         sums_at(seen.shape, at, np.asarray(flat.field(name).flatten(), dtype=np.int64))
         for name in ("in_sums", "in_counts", "out_sums", "out_counts")
     )
-    return HourlySums(in_sums, in_counts, out_sums, out_counts, seen)
+    return in_sums, in_counts, out_sums, out_counts, seen
 
 
 class Noted(NamedTuple):

@@ -161,21 +161,20 @@ class Assignment:
 def assignment(
     entries: Iterable[AssignmentEntry],
     configs: Mapping[str, Config],
-    deleting: Collection[str] = (),
-    effective: Mapping[str, Config] | None = None,
+    deleting: Collection[str],
+    effective: Mapping[str, Config],
 ) -> Assignment:
     """The entries as topics. ImportStateError names every error in them.
 
     `configs` are the topics' own; `effective` is also in force, but of unknown origin.
     """
-    unsourced = effective or {}
     ordered = sorted(entries, key=lambda entry: (entry.topic, entry.partition.id))
     if wrong := list(entry_findings(ordered)):
         raise ImportStateError(wrong)
     topics = []
     for name, group in groupby(ordered, key=lambda entry: entry.topic):
         partitions = tuple(entry.partition for entry in group)
-        topics.append(Topic(name, partitions, configs.get(name, ()), name in deleting, unsourced.get(name, ())))
+        topics.append(Topic(name, partitions, configs.get(name, ()), name in deleting, effective.get(name, ())))
     return Assignment(tuple(topics), tuple(ordered))
 
 

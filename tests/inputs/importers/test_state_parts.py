@@ -55,7 +55,7 @@ def test_a_partition_that_is_there_twice_is_told_at_its_second_place() -> None:
     """A partition that is listed twice is refused at its second place, and the message names the first."""
     rows = [entry("a", Partition(0, (2,), 2), line=3), entry("a", Partition(0, (1,), 1), line=7)]
     with pytest.raises(ImportStateError, match=r"^f:7:1: a-0: partition 0 of a is here twice, first at f:3:1"):
-        assignment(rows, {})
+        assignment(rows, {}, (), {})
 
 
 def test_brokers_outrank_znodes_and_those_documents() -> None:
