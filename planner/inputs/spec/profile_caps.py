@@ -28,19 +28,20 @@ REFUSED = {
 }
 
 
-def caps(document: Document, stated: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
-    """The caps on a broker's replicas, leaders and bytes, by its capacity or `cluster.profile`; None without a cap."""
+def broker_class(document: Document, name: str, stated: Mapping[str, Any]) -> BrokerClass:
+    """The capacity that a class, or a single broker, states. Its cap on replicas may come from `cluster.profile`."""
     profile = PROFILES.get(document.get("cluster", "profile") or "")
-    most_bytes = unless_none(stated.get("max_disk"), parse_bytes)
-    return stated.get("max_replicas", profile), stated.get("max_leaders"), most_bytes
-
-
-def capacity(stated: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """The bytes of a broker's disk and the bytes/s of its network; None if not stated."""
-    return unless_none(stated.get("disk"), parse_bytes), unless_none(stated.get("network"), parse_bytes_per_sec)
+    return BrokerClass(
+        name,
+        disk_bytes=unless_none(stated.get("disk"), parse_bytes),
+        network_bytes_per_sec=unless_none(stated.get("network"), parse_bytes_per_sec),
+        max_replicas=stated.get("max_replicas", profile),
+        max_leaders=stated.get("max_leaders"),
+        max_disk_bytes=unless_none(stated.get("max_disk"), parse_bytes),
+    )
 
 
 def broker_classes(document: Document) -> tuple[BrokerClass, ...]:
     """`cluster.broker_classes`, in the file's order."""
     classes = (document.get("cluster", "broker_classes") or {}).items()
-    return tuple(BrokerClass(name, *capacity(stated), *caps(document, stated)) for name, stated in classes)
+    return tuple(broker_class(document, name, stated) for name, stated in classes)
