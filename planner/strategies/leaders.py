@@ -32,7 +32,7 @@ from planner.model.problem import (
     sums_at,
 )
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
-from planner.scoring.fair_shares import rack_rule, sent_by_leader
+from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
 from planner.scoring.windows import OPEN_BYTES, Windows, opened, windows, within_windows
@@ -79,22 +79,23 @@ def order(
 def leadable(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray | None = None) -> IntArray:
     """The same replicas (P, W) if some choice of leaders keeps `max_leaders`; otherwise exchanged until one does.
 
-    Two partitions of a topic exchange two brokers, as spread over racks as before; if no two can, one goes where
-    windows have room, or else where caps and disks have. Each time it is what copies least, so that one more partition
-    has a leader. If nothing helps any more, the exchanges so far remain. `led` (P,): who must lead, -1: any.
+    Two partitions of a topic exchange two brokers, as spread over racks as before; else one goes where windows have
+    room, or where caps and disks have; else two of any topics exchange brokers. Each time it is what copies least, so
+    that one more partition has a leader. If nothing helps, exchanges so far stay. `led` (P,): who must lead, -1: any.
     """
     if wanted.caps is None or (wanted.caps[1] >= UNCAPPED).all():
         return placed
-    placed, racks, here = placed.copy(), rack_rule(problem).rack_of, target_numbers(problem)
+    placed, here = placed.copy(), target_numbers(problem)
     free = problem.may_lead_anew & (True if led is None else led < 0)
     # A leader that may not change can be on a broker that isn't a target: no cap counts it.
     settled = np.where(problem.may_lead_anew, -1 if led is None else led, problem.leaders)
     leading = np.where(free | (settled < 0), -1, here[settled])
     left = wanted.caps[1] - np.bincount(leading[leading >= 0], minlength=len(wanted.caps[1]))
     targets, looser = np.flatnonzero(problem.targets), windows(problem, Balance(*[NO_TOLERANCE] * len(WINDOWS)))
+    tries = (wanted, problem.topic_of), (looser, problem.topic_of), (looser, np.zeros_like(problem.topic_of))
     while (leads := _most_led(problem, placed, free, left)) is not None:
-        ways = (_cheapest_exchange(problem, placed, each, leads, left, racks) for each in (wanted, looser))
-        if (exchange := next(filter(None, ways), None)) is None:
+        found = (_cheapest_exchange(problem, placed, *each, leads, left) for each in tries)
+        if (exchange := next(filter(None, found), None)) is None:
             return placed
         row, other_row, one, other = (*exchange[:2], *targets[list(exchange[2:])])
         placed[row, placed[row] == one] = other
@@ -120,15 +121,16 @@ def _most_led(problem: Problem, placed: IntArray, free: BoolArray, left: LongArr
 
 
 def _cheapest_exchange(
-    problem: Problem, placed: IntArray, wanted: Windows, led: IntArray, left: LongArray, racks: IntArray
+    problem: Problem, placed: IntArray, wanted: Windows, kinds: IntArray, led: IntArray, left: LongArray
 ) -> tuple[int, int, int, int] | None:
-    """Two partitions (the second -1: only the first moves), and the target brokers that they exchange.
+    """Two partitions of a kind (P,) (the second -1: only the first moves), and the target brokers that they exchange.
 
     The first has no leader, or its leader could lead one that has none. The second broker, which then leads it, leads
     less than is left of its cap, or could give up one. The second partition keeps its leader. None if there are none.
     """
     every, ways = np.arange(problem.rows), list[tuple[bool, int, int, int, int, int]]()
     moves, brokers = rows_to_place(problem), np.flatnonzero(problem.targets)
+    racks = problem.broker_racks[brokers] if problem.racks_matter else 0 * brokers
     on, todays = (counts_by_group(problem, each, every, problem.rows) > 0 for each in (placed, problem.replicas))
     ranks = 0 * on if problem.leader_ranks is None else problem.leader_ranks[problem.topic_of][:, brokers]
     held = np.where(on, ranks, np.iinfo(np.int16).max)
@@ -154,26 +156,25 @@ def _cheapest_exchange(
         other = np.flatnonzero(moves & free & ~stuck & on[:, there] & ~on[:, here] & (led != there) & to_here)
         # The bytes copied in addition (negative: saved) if a partition goes from the first broker to the second.
         more = problem.size_bytes * (todays[:, here].astype(np.int64) - todays[:, there])
-        pair = _cheapest_of_a_topic(problem.topic_of, (one, more[one]), (other, -more[other]))
+        pair = _cheapest_of_a_kind(kinds, (one, more[one]), (other, -more[other]))
         if pair is None and len(alone := within_windows(problem, wanted, on, one, here, there)):
             pair = int(more[alone].min()), int(alone[more[alone].argmin()]), -1
         ways += [(pair[2] < 0, *pair, int(here), int(there))] if pair else []
     return min(ways, key=lambda way: way[:2])[2:] if ways else None
 
 
-def _cheapest_of_a_topic(
-    topic_of: IntArray, one: tuple[IntArray, LongArray], other: tuple[IntArray, LongArray]
+def _cheapest_of_a_kind(
+    kinds: IntArray, one: tuple[IntArray, LongArray], other: tuple[IntArray, LongArray]
 ) -> tuple[int, int, int] | None:
-    """The least sum of costs of two rows of one topic, one of each kind, and these rows; None if no topic has both."""
-    least = np.full((2, int(topic_of.max(initial=0)) + 1), OPEN_BYTES // 2)
+    """The least sum of costs of two rows of one kind (P,), one of each side, and these rows; None if there are none."""
+    least = np.full((2, int(kinds.max(initial=0)) + 1), OPEN_BYTES // 2)
     for of, (rows, costs) in zip(least, (one, other), strict=True):
-        np.minimum.at(of, topic_of[rows], costs)
-    topic = least.sum(axis=0).argmin()
+        np.minimum.at(of, kinds[rows], costs)
+    kind = least.sum(axis=0).argmin()
     left, right = (
-        rows[(topic_of[rows] == topic) & (costs == of[topic])]
-        for of, (rows, costs) in zip(least, (one, other), strict=True)
+        rows[(kinds[rows] == kind) & (costs == of[kind])] for of, (rows, costs) in zip(least, (one, other), strict=True)
     )
-    return (int(least[:, topic].sum()), int(left[0]), int(right[0])) if len(left) and len(right) else None
+    return (int(least[:, kind].sum()), int(left[0]), int(right[0])) if len(left) and len(right) else None
 
 
 def _led_by_its_side(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
@@ -260,8 +261,7 @@ class Choices:
         rows = np.flatnonzero(free)
         at, slots = np.nonzero(able[rows])
         brokers, of = placed[rows[at], slots], rows[at]
-        targets = np.flatnonzero(problem.targets).astype(np.int32)
-        here = target_numbers(problem)
+        targets, here = np.flatnonzero(problem.targets).astype(np.int32), target_numbers(problem)
         led = led_now(problem)[of]
         costs = 2 * (led[:, 0] != brokers) + (led[:, 1] != brokers)
         settled = np.where(free, -1, problem.leaders)[:, None]

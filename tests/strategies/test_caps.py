@@ -222,6 +222,18 @@ def test_partitions_change_places_where_too_few_can_be_led_elsewhere() -> None:
     assert solution.least_bytes <= moved(problem, as_plan(solution.assignment))[0]
 
 
+def test_partitions_of_two_topics_change_places_if_nothing_else_keeps_the_caps() -> None:
+    """Brokers 1 and 2 may lead one of three partitions each, and no broker has room for another replica."""
+    rows = {"abcdef"[at]: [(1, 2) if at < 3 else (3, 4)] for at in range(6)}
+    sizes = {name: [100 + at] for at, name in enumerate(rows)}
+    problem = problem_of(no_racks(1, 2, 3, 4), rows, sizes=sizes)
+    problem = with_caps(problem, dict.fromkeys(range(1, 5), 3), {1: 1, 2: 1})
+    solution = solve(problem, problem.balance)
+    assert () == independent_check.check(problem, solution.assignment)
+    # The smallest partition of each kind.
+    assert 100 + 103 == moved(problem, as_plan(solution.assignment))[0]
+
+
 def test_leaders_that_may_not_change_use_up_a_cap() -> None:
     """Broker 1 leads and broker 4 holds as much as it may, so nothing helps the third partition on brokers 2 and 3."""
     changes = Changes(new_partitions=(NewPartitions("new", 0, 4, 2),), rebalance="none")
