@@ -106,11 +106,11 @@ def test_a_wrong_spec_among_good_ones(
     text = (wrong / "expand.yaml").read_text()
     assert old in text
     (wrong / "expand.yaml").write_text(text.replace(old, new))
-    ran = start(wrong, "--candidates", 40)
+    ran = start(wrong, "--candidates", 10)
     _, said = ran.communicate(timeout=300)
 
     assert code == ran.returncode, said
-    assert (code, said, {}) == made_here(wrong, "--candidates", 40)
+    assert (code, said, {}) == made_here(wrong, "--candidates", 10)
     assert not (tmp_path / "plans").exists()
 
 
@@ -141,8 +141,8 @@ def kill_workers(cluster: Cluster, most: int, ran: subprocess.Popen[str]) -> int
 @pytest.mark.parametrize("start", ["standalone"], indirect=True)
 def test_a_worker_that_is_killed_is_replaced(start: Start, cluster: Cluster, clusters: Path, tmp_path: Path) -> None:
     """A killed worker's spec is planned again, and the bytes are the same."""
-    alone = made_here(clusters, "--candidates", 100)
-    ran = start(clusters, "--candidates", 100)
+    alone = made_here(clusters, "--candidates", 40)
+    ran = start(clusters, "--candidates", 40)
     killed = kill_workers(cluster, 1, ran)
     _, said = ran.communicate(timeout=300)
 

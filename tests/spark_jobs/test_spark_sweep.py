@@ -37,6 +37,12 @@ def small():
 
 
 @pytest.fixture(scope="module")
+def alone(small):
+    """What one process finds among these candidates."""
+    return evaluate.run(*small)
+
+
+@pytest.fixture(scope="module")
 def fleet(small):
     """Three problems of different sizes with their candidates."""
     others = [build_problem.build(cases.to_spec(cases.make(name))) for name in ("expand-small", "raise-rf")]
@@ -45,13 +51,13 @@ def fleet(small):
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
-def test_any_number_of_partitions_gives_what_one_process_gives(spark, small, partitions):
+def test_any_number_of_partitions_gives_what_one_process_gives(spark, small, alone, partitions):
     """Scores, front and best rows are exactly equal with any number of partitions."""
     built, rows = small
 
     through_spark = sweep.run_fleet(spark, [Search(built, rows)], partitions=partitions)[0]
 
-    assert evaluate.run(built, rows) == through_spark
+    assert alone == through_spark
 
 
 def test_a_large_sweep_keeps_the_same_rows(spark):
@@ -91,9 +97,10 @@ def test_progress_is_told_from_nothing_to_all_and_never_backwards(spark, small):
     assert sorted(told) == told
 
 
-def test_a_fleet_gives_what_each_problem_alone_gives(spark, fleet):
+def test_a_fleet_gives_what_each_problem_alone_gives(spark, fleet, alone):
     """Many problems in one job give the same results as each problem alone."""
-    assert tuple(evaluate.run(*each[:2]) for each in fleet) == sweep.run_fleet(spark, fleet, partitions=3)
+    here = (alone, *(evaluate.run(*each[:2]) for each in fleet[1:]))
+    assert here == sweep.run_fleet(spark, fleet, partitions=3)
 
 
 def test_aims_and_scenarios_go_with_the_problem(spark):
@@ -109,7 +116,7 @@ def test_aims_and_scenarios_go_with_the_problem(spark):
     assert tuple(evaluate.run(*each[:2]) for each in fleet) == sweep.run_fleet(spark, fleet, partitions=2)
 
 
-def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
+def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small, alone):
     """The results are the same, also in a local session, if a worker is killed, as for lack of memory."""
     built, rows = small
 
@@ -126,7 +133,7 @@ def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small):
             killed.append(workers[0])
             os.kill(workers[0], signal.SIGKILL)
 
-    assert evaluate.run(built, rows) == sweep.run_fleet(spark, [Search(built, rows)], partitions=12, progress=kill)[0]
+    assert alone == sweep.run_fleet(spark, [Search(built, rows)], partitions=12, progress=kill)[0]
     assert workers[:1] == killed
 
 
@@ -162,12 +169,17 @@ def test_a_worker_unpickles_the_problem_once(small):
     assert carrier._unpickled(pickled) is carrier._unpickled(bytes(bytearray(pickled)))
 
 
-@pytest.mark.parametrize(("master", "partitions"), [("local[1]", 3), ("local[2]", 1)])
-def test_whatif_writes_the_same_bytes_with_every_engine(master, partitions, tmp_path):
-    """The whole folder, with the candidates' table, is the same with Spark, without it, and in a second run."""
-    local = folder(tmp_path / "local", "--engine", "local")
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    """What `planner whatif` writes without Spark. It is the same in a second run."""
+    runs = [folder(tmp_path_factory.mktemp(name) / "plan", "--engine", "local") for name in ("local", "again")]
+    assert runs[0] == runs[1]
+    return runs[0]
 
-    assert local == folder(tmp_path / "again", "--engine", "local")
+
+@pytest.mark.parametrize(("master", "partitions"), [("local[1]", 3), ("local[2]", 1)])
+def test_whatif_writes_the_same_bytes_with_every_engine(master, partitions, local, tmp_path):
+    """The whole folder, with the candidates' table, is the same with Spark, without it, and in a second run."""
     assert local == folder(tmp_path / "spark", "--master", master, "--partitions", str(partitions))
 
 
