@@ -14,7 +14,7 @@ from planner.model.generated_text import markdown_code as code
 from planner.model.generated_text import markdown_text as text
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
-from planner.report import cluster_tables, plan_view, requested, verdict
+from planner.report import cluster_tables, next_steps, plan_view, verdict
 from planner.report.plan_view import SOURCE
 from planner.report.view import (
     Block,
@@ -216,8 +216,8 @@ def _page(plan: Plan, parts: Sequence[str]) -> str:
             headline=text(headline.headline(plan)),
             verdict=text(verdict.verdict(plan)),
             parts=parts,
-            terraform=text(requested.terraform_news(plan)),
-            old_tfvars=text(requested.old_tfvars(plan)),
+            terraform=text(next_steps.terraform_news(plan)),
+            old_tfvars=text(next_steps.old_tfvars(plan)),
             imports=any(not topic.partitions_before for topic in plan.new_topics),
             throttled=plan.execution.throttle_bytes_per_sec is not None
             and any(row.replicas_moved for row in plan.batches),

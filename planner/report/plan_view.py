@@ -1,13 +1,10 @@
 """plan.json → the sections of report.md and report.html; the terminal shows the same tables in another order."""
 
-import shlex
-from pathlib import PurePath
-
 from planner.model import formats
 from planner.plan import headline
 from planner.plan.bound_and_proof import LONGEST_PROOF
 from planner.plan.document.plan_types import Plan
-from planner.report import choice_tables, cluster_tables, requested, sentences, summary, verdict
+from planner.report import choice_tables, cluster_tables, next_steps, requested, sentences, summary, verdict
 from planner.report.plot_movement import Movement
 from planner.report.view import Facts, Joined, Lines, Name, Sentence, Value, ViewSection, told
 
@@ -43,7 +40,7 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
         ViewSection("Warnings", told(Lines(plan.warnings, "warning")), "warnings"),
         ViewSection("Limits and balance", told(choice_tables.limits(plan), *([] if kept else [relaxed])), "gates"),
         ViewSection("Risks", told(Lines(tuple(verdict.risks(plan)), "risk")), "risks"),
-        ViewSection("How to apply and roll back", told(_commands(plan, folder)), "commands"),
+        ViewSection("How to apply and roll back", told(next_steps.commands(plan, folder)), "commands"),
         ViewSection("Racks", told(cluster_tables.racks(plan)), "racks", plot="racks", folded=True),
         ViewSection("Brokers", told(cluster_tables.brokers(plan)), "brokers", plot="brokers", folded=True),
         *_movement(plan, moved),
@@ -51,9 +48,9 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
             "Alternatives that copy less or more", told(choice_tables.front(plan)), "front", plot="front", folded=True
         ),
         ViewSection("Variants", told(choice_tables.variants(plan)), "variants-and-plans"),
-        ViewSection("Busiest hours", told(Lines(sentences.hours(plan), "line")), "busiest-hours"),
+        ViewSection("Busiest hours", told(Lines(sentences.hours(plan))), "busiest-hours"),
         ViewSection("Worst hours", told(*hours), "hours", plot="hours", folded=True),
-        ViewSection("Traffic between racks", told(Lines(verdict.cross_rack(plan), "line")), "rack-traffic"),
+        ViewSection("Traffic between racks", told(Lines(verdict.cross_rack(plan))), "rack-traffic"),
         ViewSection("In the scenarios", told(scenarios), "scenarios"),
         ViewSection("New partitions", told(*made) if plan.new_topics else (), "new", folded=True),
         ViewSection("Log dirs", told(*log_dirs), "of-log-dirs", folded=True),
@@ -64,55 +61,6 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
         ViewSection("How the plan was found", (_found(plan),), "found", folded=True),
     )
     return tuple(section for section in every if section.blocks)
-
-
-# Ansible needs the addresses, but the YAML may leave them out.
-NO_ADDRESSES = (
-    "none in the YAML: set cluster.bootstrap_servers and plan again, or add "
-    "-e kafka_reassign_bootstrap_servers=HOST:PORT to each ansible-playbook command"
-)
-
-
-def files(plan: Plan) -> str:
-    """What to do with which file of a plan's folder."""
-    return "read report.html, review plan.json" + (", run ansible/" if plan.has_something_to_do else "")
-
-
-def _commands(plan: Plan, folder: str | None) -> Lines:
-    """The place of the files, and the commands to type."""
-    if plan.refused:
-        told_next = verdict.refused_next(plan)
-        return Lines((f"{told_next[0].upper()}{told_next[1:]}.",))
-    written: tuple[Value, ...] = (f"Files, in the folder of this report: {files(plan)}.",)
-    where, ansible = ", in the plan's folder", "ansible"
-    if folder is not None:
-        written = ("Files: ", Name(f"{PurePath(folder)}/"), f": {files(plan)}.")
-        where, ansible = "", shlex.quote(str(PurePath(folder) / "ansible"))
-    if not plan.has_something_to_do:
-        return Lines((Joined(written),))
-    lines = [written]
-    if not plan.cluster.bootstrap_servers:
-        lines.append((f"Addresses: {NO_ADDRESSES}.",))
-    if first := headline.before_anything(plan):
-        lines.append((f"First: {first}.",))
-    lines += [
-        (f"Dry run{where}: ", Name(f"cd {ansible} && ansible-playbook apply.yml --check"), "."),
-        ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
-    ]
-    throttle = plan.execution.throttle_bytes_per_sec
-    if throttle is not None and any(batch.replicas_moved for batch in plan.batches):
-        told = f"The throttle of {formats.stated(throttle)}/s per broker is set before each batch, and removed at the"
-        lines.append((f"{told} end, even if the run fails.",))
-    if plan.unfinished:
-        lines.append(
-            (f"Then {sentences.before_next_step(plan)}, and plan the next step: ", Name("planner whatif"), ".")
-        )
-    back = " restores every partition's old replica list and leader"
-    back += ", and moves replicas back to their log dirs" if plan.log_dirs and plan.log_dirs.moves else ""
-    back += f"; it copies {verdict.copied_back(plan)}"
-    back += "; new topics and partitions stay" if plan.new_topics else ""
-    lines.append(("Roll back: ", Name("ansible-playbook rollback.yml"), f"{back}."))
-    return Lines(tuple(map(Joined, lines)), "command")
 
 
 def _movement(plan: Plan, moved: Movement | None) -> tuple[ViewSection, ...]:

@@ -1,6 +1,6 @@
 """Sentences on what a plan was asked for, which every output shares.
 
-Also sentences for a Terraform configuration that declares the topics. Plain text: the code that prints it escapes it.
+Plain text: the code that prints it escapes it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,6 @@ from typing import Any
 from planner.model.cluster import LEADERS, ApartBy
 from planner.model.formats import brokers, counted, first_lines, printable, size
 from planner.plan import bound_and_proof
-from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ChangesSection
 from planner.report.view import Sentence
@@ -139,39 +138,3 @@ def _groups(plan: Plan, groups: Iterable[str]) -> str:
 
 def _by_broker(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(mapping.items(), key=lambda item: int(item[0]))
-
-
-def terraform_news(plan: Plan) -> str:
-    """The changes to topics in the tfvars that are new to Terraform, and the topics left out; empty if no changes."""
-    grown, told = {topic.topic for topic in plan.new_topics}, plan.declared_topics
-    sized = {topic.name for topic in plan.topics if _resized(topic)}
-    if told.keys().isdisjoint(sized | grown):
-        return ""
-    left_out = len(plan.topics) - len(told)
-    new = sum(not topic.partitions_before for topic in plan.new_topics)
-    resized = len(told.keys() & sized - grown)
-    kinds = ((resized, "with another replication factor"), (len(grown) - new, "with more partitions"), (new, "new"))
-    said = ", ".join(f"{counted(count, 'topic')} {what}" for count, what in kinds if count)
-    missing = f"; {counted(left_out, 'topic')} left out (internal to Kafka, or with mixed replication factors)"
-    unknown = sum(topic["config"] is None for topic in told.values())
-    unsaid = (
-        f"; the config of {counted(unknown, 'topic')} is null, because the state doesn't say what is inherited: "
-        "write the config into the tfvars, or add the output of kafka-configs --describe --entity-type topics --all "
-        "to the state"
-    )
-    return f"{said}{missing if left_out else ''}{unsaid if unknown else ''}"
-
-
-def old_tfvars(plan: Plan) -> str:
-    """What terraform apply with the old tfvars would do after the plan: `undo the new replication factors`, or nothing.
-
-    A provider can lower the number of partitions only by a new topic (kafka_topic of Mongey/kafka: ForceNew).
-    """
-    grown = {topic.topic for topic in plan.new_topics if topic.partitions_before}
-    factors = any(topic.replication_factor_before and _resized(topic) for topic in plan.topics)
-    deletes = "delete each topic that has more partitions now, with its data, and create it anew"
-    return " and ".join([*(["undo the new replication factors"] if factors else []), *([deletes] if grown else [])])
-
-
-def _resized(topic: TopicRow) -> bool:
-    return topic.replication_factor_before != (topic.replication_factor,)

@@ -10,7 +10,6 @@ from planner.model.balance import BYTE_WINDOWS
 from planner.model.formats import (
     UNKNOWN,
     amount,
-    brokers,
     counted,
     duration,
     first_lines,
@@ -188,13 +187,6 @@ def missed_in_hours(rows: Sequence[RelaxedRow]) -> str:
         return ""
     worst = max(rows, key=lambda row: row.reached)
     return f"missed: {reached(worst)} on {worst.hour}"
-
-
-def before_next_step(plan: Plan) -> str:
-    """What has to be done after a first step, before the next one is planned."""
-    joined = [broker.id for broker in plan.brokers if broker.role == "added" and broker.after.replicas]
-    listed = f", move {brokers(joined)} to cluster.brokers" if joined else ""
-    return f"capture the state again{listed}"
 
 
 def not_met(plan: Plan) -> tuple[str, ...]:

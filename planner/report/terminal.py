@@ -3,9 +3,7 @@
 The library rich prints it, and leaves out the colors if the output isn't a terminal.
 """
 
-import shlex
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Any, Literal
 
 from rich.cells import cell_len
@@ -15,10 +13,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from planner.model import formats
-from planner.model.formats import counted, number, printable
+from planner.model.formats import number, printable
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
-from planner.report import plan_view, sentences, summary, verdict
+from planner.report import next_steps, plan_view, sentences, summary, verdict
 from planner.report.plan_view import SOURCE
 from planner.report.view import (
     Column,
@@ -193,7 +191,7 @@ def show_plan(
     if detail == "verdict":
         return
     rest = plan_view.details(plan) if detail == "everything" else (_notes(plan),)
-    shown = [section for section in (*rest, _next(plan, folder, files)) if section.blocks]
+    shown = [section for section in (*rest, next_steps.on_screen(plan, folder, files)) if section.blocks]
     writes = [("Writes", verdict.writes(plan))] if plan.partitions else []
     if any(term.name in _FAILURES and (term.plan or 0) > (term.today or 0) for term in plan.terms):
         writes += [("Failures", " ".join(verdict.failures(plan)))]
@@ -222,31 +220,3 @@ def _listed(kind: str, notes: Sequence[str]) -> list[str]:
     shown = [f"{kind}: {formats.printable(note)}" for note in notes[:most]]
     rest = len(notes) - len(shown)
     return [*shown, *([f"{kind}: {number(rest)} more; {_MORE}"] if rest else [])]
-
-
-def _next(plan: Plan, folder: str | None, files: int) -> ViewSection:
-    """The place of the files, and the commands to type next."""
-    if plan.refused:
-        return ViewSection("", (Facts((("Next", verdict.refused_next(plan)),)),))
-    if folder is None:
-        return ViewSection("", ())
-    at = PurePath(folder)
-    play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
-    written = f" ({counted(files, 'file')})" if files else ""
-    facts: list[tuple[str, Value]] = [("Files", f"{at}/{written}: {plan_view.files(plan)}")]
-    if plan.has_something_to_do:
-        if not plan.cluster.bootstrap_servers:
-            facts.append(("Addresses", plan_view.NO_ADDRESSES))
-        keeps = "; new topics and partitions stay" if plan.new_topics else ""
-        if first := headline.before_anything(plan):
-            facts.append(("First", first))
-        facts += [
-            ("Next", f"{play} apply.yml --check"),
-            ("Then", "ansible-playbook apply.yml, then verify.yml"),
-            ("Rollback", f"ansible-playbook rollback.yml copies {verdict.copied_back(plan)}{keeps}"),
-        ]
-    else:
-        facts.append(("Next", "nothing to apply"))
-    if plan.unfinished:
-        facts.append(("After that", f"{sentences.before_next_step(plan)}, then planner whatif for the next step"))
-    return ViewSection("", (Facts(tuple(facts)),))

@@ -8,12 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from planner.execution.limits_and_safety import (
-    AT_LEAST,
-    GATES_ON_BYTES,
-    GATES_ON_RATES,
-    LimitRow,
     bound_of,
-    gate_amount,
 )
 from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
@@ -156,67 +151,6 @@ def _failed(found: Sequence[TermRow]) -> str:
 def replicas_copied(plan: Plan) -> int:
     """How many replicas the plan copies to another broker."""
     return sum(len(row.added) for row in plan.partitions)
-
-
-def refused_next(plan: Plan) -> str:
-    """What to do about exceeded limits; a budget is suggested only if it limits the same amounts."""
-    crossed = {gate.key for gate in plan.limits if gate.crossed}
-    lifted = "do what is allowed (see Unsafe)" if plan.unsafe else ""
-    if not crossed:
-        return f"nothing was written: {lifted}, then run the same command again"
-    amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
-    step = ", or set a budget to plan a first step" if crossed <= amounts else ""
-    faster = ", or raise execution.throttle" if "limits.eta" in crossed else ""
-    # A disk limit can't be above 100 %, so raising it doesn't help a disk that would be overfull.
-    over = [
-        gate
-        for gate in plan.limits
-        if gate.crossed and (gate.key != "limits.disk_used" or gate.value <= choice_tables.disk_of(plan, gate))
-    ]
-    over.sort(key=lambda gate: gate.key in AT_LEAST)
-    verbs = ["lower " if gate.key in AT_LEAST else "" if at else "raise " for at, gate in enumerate(over)]
-    enough = [f"{gate.key} to {_enough(plan, gate)}" for gate in over]
-    raised = " and ".join(map("".join, zip(verbs, enough, strict=True)))
-    raises = f"{raised}{faster}, or " if raised else ""
-    smaller = "".join(
-        f"broker {gate.broker}'s disk is too small; " for gate in plan.limits if gate.crossed and gate not in over
-    )
-    also = f"; {lifted}" if lifted else ""
-    return f"nothing was written: {smaller}{raises}ask for less{step}{also}; then run the same command again"
-
-
-def _enough(plan: Plan, gate: LimitRow) -> str:
-    """The limit that this plan would keep, rounded up; says if today's cluster exceeds the limit already."""
-    if gate.key == "limits.disk_used":
-        return f"{-(-1000 * gate.value // choice_tables.disk_of(plan, gate)) / 10:g} %"
-    unit = 60 if gate.key == "limits.eta" else 1
-    if gate.key in (*GATES_ON_BYTES, *GATES_ON_RATES):
-        unit = 10 ** max(0, len(str(gate.value)) - 3)
-    today = next((term.today for term in plan.terms if f"limits.{term.name}" == gate.key), None)
-    # If today's value exceeds the limit, a smaller change doesn't help.
-    exceeded = gate.key.endswith(("_offline", "_refused")) and today is not None and today > gate.limit
-    already = f" ({amount(today, '')} today already)" if exceeded else ""
-    return gate_amount(gate.key, -(-gate.value // unit) * unit) + already
-
-
-def copied_back(plan: Plan) -> str:
-    """The most that a rollback of the whole plan copies: `2.12 TB (112 replicas) at most`, or `nothing`."""
-    gone = [(len(row.dropped), row.size_bytes) for row in plan.partitions]
-    told = list[str]()
-    if replicas := sum(count for count, _ in gone):
-        told.append(f"{_copied(plan, sum(count * held for count, held in gone), replicas)} between brokers")
-    if plan.log_dirs and plan.log_dirs.moves:
-        told.append(f"{_copied(plan, plan.log_dirs.bytes_moved, plan.log_dirs.replicas_moved)} between log dirs")
-    if len(told) == 1:
-        told = [told[0].removesuffix(" between brokers")]
-    down = [broker.id for broker in plan.brokers if broker.role == "removed" and broker.seems_down]
-    once = f", once {formats.brokers(down)} {'is' if len(down) == 1 else 'are'} live again" if down else ""
-    return f"{' and '.join(told)} at most{once}" if told else "nothing"
-
-
-def _copied(plan: Plan, size_bytes: int, replicas: int) -> str:
-    held = counted(replicas, "replica")
-    return f"{size(size_bytes)} ({held})" if plan.cluster.sizes_known else held
 
 
 def leaving(plan: Plan) -> str:

@@ -33,15 +33,6 @@ def test_scenarios_name_the_brokers_that_fail() -> None:
     assert sentences.scenario(row(ScenarioRow, {"name": "x", "outside": [low] * 9})).endswith("; and 6 more")
 
 
-def test_brokers_that_have_joined_are_moved_before_the_next_step() -> None:
-    """A joining broker that a first step gives replicas is one of the cluster's then; an empty one still joins."""
-    rows = [broker(1, "stays", (4, 2), (3, 1)), broker(7, "added", (0, 0), (1, 1)), broker(8, "added", (0, 0), (0, 0))]
-    assert "capture the state again, move broker 7 to cluster.brokers" == sentences.before_next_step(
-        typed(small(brokers=rows))
-    )
-    assert "capture the state again" == sentences.before_next_step(typed(small(brokers=rows[:1])))
-
-
 def test_a_row_is_as_asked_or_as_near_as_can_be() -> None:
     """If windows can't hold, a row that keeps the plan's windows is `nearest`; another variant has its own windows."""
     kept = {"balance_kept": True, "variant": "a"}

@@ -1,0 +1,187 @@
+"""What is left to do after a screen or a report of a plan: the commands to type, a refused plan, Terraform's topics."""
+
+import shlex
+from pathlib import PurePath
+
+from planner.execution.limits_and_safety import AT_LEAST, GATES_ON_BYTES, GATES_ON_RATES, LimitRow, gate_amount
+from planner.model.formats import amount, brokers, counted, size, stated
+from planner.plan import headline
+from planner.plan.document.cluster_types import TopicRow
+from planner.plan.document.plan_types import Plan
+from planner.report import choice_tables
+from planner.report.view import Facts, Joined, Lines, Name, Value, ViewSection
+
+# Ansible needs the addresses, but the YAML may leave them out.
+_NO_ADDRESSES = (
+    "none in the YAML: set cluster.bootstrap_servers and plan again, or add "
+    "-e kafka_reassign_bootstrap_servers=HOST:PORT to each ansible-playbook command"
+)
+
+
+def on_screen(plan: Plan, folder: str | None, files: int) -> ViewSection:
+    """The place of the files, and the commands to type next."""
+    if plan.refused:
+        return ViewSection("", (Facts((("Next", refused(plan)),)),))
+    if folder is None:
+        return ViewSection("", ())
+    at = PurePath(folder)
+    play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
+    written = f" ({counted(files, 'file')})" if files else ""
+    facts: list[tuple[str, Value]] = [("Files", f"{at}/{written}: {files_of(plan)}")]
+    if plan.has_something_to_do:
+        if not plan.cluster.bootstrap_servers:
+            facts.append(("Addresses", _NO_ADDRESSES))
+        keeps = "; new topics and partitions stay" if plan.new_topics else ""
+        if first := headline.before_anything(plan):
+            facts.append(("First", first))
+        facts += [
+            ("Next", f"{play} apply.yml --check"),
+            ("Then", "ansible-playbook apply.yml, then verify.yml"),
+            ("Rollback", f"ansible-playbook rollback.yml copies {copied_back(plan)}{keeps}"),
+        ]
+    else:
+        facts.append(("Next", "nothing to apply"))
+    if plan.unfinished:
+        facts.append(("After that", f"{before_next_step(plan)}, then planner whatif for the next step"))
+    return ViewSection("", (Facts(tuple(facts)),))
+
+
+def commands(plan: Plan, folder: str | None) -> Lines:
+    """The place of the files, and the commands to type."""
+    if plan.refused:
+        told_next = refused(plan)
+        return Lines((f"{told_next[0].upper()}{told_next[1:]}.",))
+    written: tuple[Value, ...] = (f"Files, in the folder of this report: {files_of(plan)}.",)
+    where, ansible = ", in the plan's folder", "ansible"
+    if folder is not None:
+        written = ("Files: ", Name(f"{PurePath(folder)}/"), f": {files_of(plan)}.")
+        where, ansible = "", shlex.quote(str(PurePath(folder) / "ansible"))
+    if not plan.has_something_to_do:
+        return Lines((Joined(written),))
+    lines = [written]
+    if not plan.cluster.bootstrap_servers:
+        lines.append((f"Addresses: {_NO_ADDRESSES}.",))
+    if first := headline.before_anything(plan):
+        lines.append((f"First: {first}.",))
+    lines += [
+        (f"Dry run{where}: ", Name(f"cd {ansible} && ansible-playbook apply.yml --check"), "."),
+        ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
+    ]
+    throttle = plan.execution.throttle_bytes_per_sec
+    if throttle is not None and any(batch.replicas_moved for batch in plan.batches):
+        told = f"The throttle of {stated(throttle)}/s per broker is set before each batch, and removed at the"
+        lines.append((f"{told} end, even if the run fails.",))
+    if plan.unfinished:
+        lines.append((f"Then {before_next_step(plan)}, and plan the next step: ", Name("planner whatif"), "."))
+    back = " restores every partition's old replica list and leader"
+    back += ", and moves replicas back to their log dirs" if plan.log_dirs and plan.log_dirs.moves else ""
+    back += f"; it copies {copied_back(plan)}"
+    back += "; new topics and partitions stay" if plan.new_topics else ""
+    lines.append(("Roll back: ", Name("ansible-playbook rollback.yml"), f"{back}."))
+    return Lines(tuple(map(Joined, lines)), "command")
+
+
+def files_of(plan: Plan) -> str:
+    """What to do with which file of a plan's folder."""
+    return "read report.html, review plan.json" + (", run ansible/" if plan.has_something_to_do else "")
+
+
+def before_next_step(plan: Plan) -> str:
+    """What has to be done after a first step, before the next one is planned."""
+    joined = [broker.id for broker in plan.brokers if broker.role == "added" and broker.after.replicas]
+    listed = f", move {brokers(joined)} to cluster.brokers" if joined else ""
+    return f"capture the state again{listed}"
+
+
+def refused(plan: Plan) -> str:
+    """What to do about exceeded limits; a budget is suggested only if it limits the same amounts."""
+    exceeded = [gate for gate in plan.limits if gate.crossed]
+    crossed = {gate.key for gate in exceeded}
+    lifted = "do what is allowed (see Unsafe)" if plan.unsafe else ""
+    if not crossed:
+        return f"nothing was written: {lifted}, then run the same command again"
+    amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
+    step = ", or set a budget to plan a first step" if crossed <= amounts else ""
+    faster = ", or raise execution.throttle" if "limits.eta" in crossed else ""
+    # A disk limit can't be above 100 %, so raising it doesn't help a disk that would be overfull.
+    small = [
+        gate for gate in exceeded if gate.key == "limits.disk_used" and gate.value > choice_tables.disk_of(plan, gate)
+    ]
+    over = sorted((gate for gate in exceeded if gate not in small), key=lambda gate: gate.key in AT_LEAST)
+    verbs = ["lower " if gate.key in AT_LEAST else "" if at else "raise " for at, gate in enumerate(over)]
+    enough = [f"{gate.key} to {_enough(plan, gate)}" for gate in over]
+    raised = " and ".join(map("".join, zip(verbs, enough, strict=True)))
+    raises = f"{raised}{faster}, or " if raised else ""
+    smaller = "".join(f"broker {gate.broker}'s disk is too small; " for gate in small)
+    also = f"; {lifted}" if lifted else ""
+    return f"nothing was written: {smaller}{raises}ask for less{step}{also}; then run the same command again"
+
+
+def _enough(plan: Plan, gate: LimitRow) -> str:
+    """The limit that this plan would keep, rounded up; says if today's cluster exceeds the limit already."""
+    if gate.key == "limits.disk_used":
+        return f"{-(-1000 * gate.value // choice_tables.disk_of(plan, gate)) / 10:g} %"
+    unit = 60 if gate.key == "limits.eta" else 1
+    if gate.key in (*GATES_ON_BYTES, *GATES_ON_RATES):
+        unit = 10 ** max(0, len(str(gate.value)) - 3)
+    today = next((term.today for term in plan.terms if f"limits.{term.name}" == gate.key), None)
+    # If today's value exceeds the limit, a smaller change doesn't help.
+    exceeded = gate.key.endswith(("_offline", "_refused")) and today is not None and today > gate.limit
+    already = f" ({amount(today, '')} today already)" if exceeded else ""
+    return gate_amount(gate.key, -(-gate.value // unit) * unit) + already
+
+
+def copied_back(plan: Plan) -> str:
+    """The most that a rollback of the whole plan copies: `2.12 TB (112 replicas) at most`, or `nothing`."""
+    gone = [(len(row.dropped), row.size_bytes) for row in plan.partitions]
+    told = list[str]()
+    if replicas := sum(count for count, _ in gone):
+        told.append(f"{_copied(plan, sum(count * held for count, held in gone), replicas)} between brokers")
+    if plan.log_dirs and plan.log_dirs.moves:
+        told.append(f"{_copied(plan, plan.log_dirs.bytes_moved, plan.log_dirs.replicas_moved)} between log dirs")
+    if len(told) == 1:
+        told = [told[0].removesuffix(" between brokers")]
+    down = [broker.id for broker in plan.brokers if broker.role == "removed" and broker.seems_down]
+    once = f", once {brokers(down)} {'is' if len(down) == 1 else 'are'} live again" if down else ""
+    return f"{' and '.join(told)} at most{once}" if told else "nothing"
+
+
+def _copied(plan: Plan, size_bytes: int, replicas: int) -> str:
+    held = counted(replicas, "replica")
+    return f"{size(size_bytes)} ({held})" if plan.cluster.sizes_known else held
+
+
+def terraform_news(plan: Plan) -> str:
+    """The changes to topics in the tfvars that are new to Terraform, and the topics left out; empty if no changes."""
+    grown, told = {topic.topic for topic in plan.new_topics}, plan.declared_topics
+    sized = {topic.name for topic in plan.topics if _resized(topic)}
+    if told.keys().isdisjoint(sized | grown):
+        return ""
+    left_out = len(plan.topics) - len(told)
+    new = sum(not topic.partitions_before for topic in plan.new_topics)
+    resized = len(told.keys() & sized - grown)
+    kinds = ((resized, "with another replication factor"), (len(grown) - new, "with more partitions"), (new, "new"))
+    said = ", ".join(f"{counted(count, 'topic')} {what}" for count, what in kinds if count)
+    missing = f"; {counted(left_out, 'topic')} left out (internal to Kafka, or with mixed replication factors)"
+    unknown = sum(topic["config"] is None for topic in told.values())
+    unsaid = (
+        f"; the config of {counted(unknown, 'topic')} is null, because the state doesn't say what is inherited: "
+        "write the config into the tfvars, or add the output of kafka-configs --describe --entity-type topics --all "
+        "to the state"
+    )
+    return f"{said}{missing if left_out else ''}{unsaid if unknown else ''}"
+
+
+def old_tfvars(plan: Plan) -> str:
+    """What terraform apply with the old tfvars would do after the plan: `undo the new replication factors`, or nothing.
+
+    A provider can lower the number of partitions only by a new topic (kafka_topic of Mongey/kafka: ForceNew).
+    """
+    grown = {topic.topic for topic in plan.new_topics if topic.partitions_before}
+    factors = any(topic.replication_factor_before and _resized(topic) for topic in plan.topics)
+    deletes = "delete each topic that has more partitions now, with its data, and create it anew"
+    return " and ".join([*(["undo the new replication factors"] if factors else []), *([deletes] if grown else [])])
+
+
+def _resized(topic: TopicRow) -> bool:
+    return topic.replication_factor_before != (topic.replication_factor,)
