@@ -14,7 +14,7 @@ from planner.export import folder_check, output_folder, templated_files
 from planner.inputs.spec import reading
 from planner.model.errors import PlannerError, SetupError, StalePlanError, did_you_mean
 from planner.model.spec import Spec
-from planner.plan import headline, plan_file
+from planner.plan import plan_file
 from planner.plan.document import codec
 from planner.plan.document.plan_types import Plan, RestartDocument
 from planner.report import markdown
@@ -306,9 +306,9 @@ def consumers(
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
     made = None if plan is None else _made_from(path, spec, plan)
     with importable(path.resolve().parent, spec.consumers):
-        asked, replicas = _groups(spec, groups), None if made is None else consumers_report.replicas_of(made)
-        question = ConsumersQuestion(spec, asked, _partition_counts(spec, grown), keys, replicas)
-        found = consumers_report.document(question, (headline.first_step(made) if made else "") or None)
+        asked = _groups(spec, groups)
+        question = ConsumersQuestion(spec, asked, _partition_counts(spec, grown), keys, made)
+        found = consumers_report.document(question)
         if sweep:
             found = structs.replace(found, sweep=_swept(spec, asked, consumers, engine))
     # Not with the codec, because a record's key may have bytes that aren't UTF-8, which it can't encode.

@@ -98,8 +98,7 @@ def with_sections(spec: Spec, plan: Plan) -> Plan:
     consumers = None
     if asked.consumers:
         groups = group_events.resolve(changed.consumers, changed.cluster.topics)
-        question = ConsumersQuestion(changed, groups, {}, replicas_after=consumers_report.replicas_of(plan))
-        consumers = consumers_report.section(question)
+        consumers = consumers_report.section(ConsumersQuestion(changed, groups, {}, plan=plan))
     told = structs.replace(
         plan,
         failures=_failures(changed, plan) if asked.failures else None,

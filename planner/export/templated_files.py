@@ -6,12 +6,12 @@ of `generated_text`; the others are copied. Nothing is decided here: the plan sa
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from planner.export import ansible_vars
-from planner.model.cluster import partition_name
+from planner.export.folder_check import digest
+from planner.model.cluster import PartitionKey, partition_name
 from planner.model.file_reading import resource
 from planner.model.formats import replica_list
 from planner.model.generated_text import canonical_json, environment
@@ -43,7 +43,7 @@ def files(plan: Plan) -> Files:
         if moves := ansible_vars.moves(batch.partitions):
             kafka |= {f"batches/{name}/{file}": content for file, content in _reassignments(moves).items()}
         if batch.elect:
-            kafka[f"batches/{name}/preferred-replica.json"] = _elections(batch.elect)
+            kafka[f"batches/{name}/preferred-replica.json"] = _elections(each.key for each in batch.elect)
     terraform = _from_template(f"{_TERRAFORM}.j2", topics=plan.declared_topics)
     rendered = kafka | _ansible(plan, kafka) | {_TERRAFORM: terraform}
     return dict(sorted(rendered.items()))
@@ -70,7 +70,7 @@ def _whole_plan(plan: Plan) -> Files:
     }
     return {
         **_reassignments(moves),
-        "preferred-replica.json": _elections(ansible_vars.elections(plan).apply),
+        "preferred-replica.json": _elections(each.key for each in ansible_vars.elections(plan).apply),
         "topics-to-move.json": _from_template(
             "kafka/topics-to-move.json.j2", topics=sorted({move.topic for move in moves})
         ),
@@ -93,8 +93,8 @@ def _replica_lists(rows: Iterable[tuple[TopicPartition, Sequence[int], Sequence[
     return _from_template("kafka/reassignment.json.j2", partitions=lists)
 
 
-def _elections(partitions: Iterable[TopicPartition]) -> bytes:
-    return _from_template("kafka/preferred-replica.json.j2", partitions=[each.key for each in partitions])
+def _elections(partitions: Iterable[PartitionKey]) -> bytes:
+    return _from_template("kafka/preferred-replica.json.j2", partitions=list(partitions))
 
 
 def _ansible(plan: Plan, kafka: Files) -> Files:
@@ -102,11 +102,18 @@ def _ansible(plan: Plan, kafka: Files) -> Files:
     named = (_REASSIGNMENT, _ROLLBACK, _NEW)
     copies = {path: content for path, content in kafka.items() if path.startswith("batches/") or path in named}
     copies |= _role_only(plan)
-    digests = {path: sha256(copies[path]).hexdigest() for path in sorted(copies)}
-    values = ansible_vars.values(plan) | {"digests": digests}
-    written = {
-        f"ansible/{path.removesuffix('.j2')}": _written("ansible", path, values) for path in template_paths("ansible")
-    }
+    return _playbooks([("ansible", path) for path in template_paths("ansible")], ansible_vars.values(plan), copies)
+
+
+def _playbooks(
+    templates: Iterable[tuple[str, str]], values: Mapping[str, object], copies: Files, known: Mapping[str, str] = {}
+) -> Files:
+    """The playbooks and the role with its own `copies`; their digests are `known` or computed here.
+
+    Each template is a folder of `templates/` and a path in it.
+    """
+    every = {**values, "digests": {path: known.get(path) or digest(copies[path]) for path in sorted(copies)}}
+    written = {f"ansible/{path.removesuffix('.j2')}": _written(folder, path, every) for folder, path in templates}
     return written | _NO_BYTECODE | {f"{ROLE}/files/{path}": content for path, content in copies.items()}
 
 
@@ -136,9 +143,8 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
             }
         ).encode(),
         **{
-            f"elections/{step.number}.json": _from_template(
-                "kafka/preferred-replica.json.j2",
-                partitions=[(topic.topic, each) for topic in step.elect for each in topic.partitions],
+            f"elections/{step.number}.json": _elections(
+                (topic.topic, each) for topic in step.elect for each in topic.partitions
             )
             for step in restart.steps
             if step.elect
@@ -149,17 +155,11 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
         "kafka_bin_dir": restart.kafka_bin_dir,
         "bootstrap_servers": restart.bootstrap_servers,
         "racks_of_broker": {broker: step.rack for step in restart.steps for broker in sorted(step.brokers)},
-        "digests": {
-            path: restart.states_sha256 if path == STATES_FILE else sha256(copies[path]).hexdigest()
-            for path in sorted(copies)
-        },
     }
-    names = [("ansible", path) for path in template_paths("ansible") if path.startswith(_SHARED)]
-    names += [("restart", path) for path in template_paths("restart")]
-    written = {f"ansible/{path.removesuffix('.j2')}": _written(folder, path, values) for folder, path in names}
-    of_role = {f"{ROLE}/files/{path}": content for path, content in copies.items()}
-    every = {RESTART_FILE: copies[RESTART_FILE]} | written | _NO_BYTECODE | of_role
-    return dict(sorted(every.items()))
+    templates = [("ansible", path) for path in template_paths("ansible") if path.startswith(_SHARED)]
+    templates += [("restart", path) for path in template_paths("restart")]
+    written = _playbooks(templates, values, copies, {STATES_FILE: restart.states_sha256})
+    return dict(sorted(({RESTART_FILE: copies[RESTART_FILE]} | written).items()))
 
 
 def _role_only(plan: Plan) -> Files:
@@ -173,7 +173,7 @@ def _role_only(plan: Plan) -> Files:
         "states.json": canonical_json(states).encode(),
         "leaders.json": canonical_json(ansible_vars.leaders(plan)).encode(),
         **{
-            f"batches/{name}/preferred-replica-rollback.json": _elections(elect.rollback)
+            f"batches/{name}/preferred-replica-rollback.json": _elections(each.key for each in elect.rollback)
             for name, elect in zip(ansible_vars.batch_names(plan), ansible_vars.batch_elections(plan), strict=True)
             if elect.rollback
         },
@@ -194,7 +194,7 @@ def _unpreferred(partitions: Sequence[PartitionRow]) -> Files:
     ]
     return {
         "unpreferred-first.json": _replica_lists(first),
-        "unpreferred-elect.json": _elections(partitions),
+        "unpreferred-elect.json": _elections(each.key for each in partitions),
         "unpreferred-back.json": _replica_lists((row, row.replicas_before, None) for row in partitions),
     }
 

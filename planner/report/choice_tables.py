@@ -59,10 +59,10 @@ def limits(plan: Plan) -> Table[LimitRow]:
     column = Column[LimitRow]
 
     def cells(row: LimitRow) -> tuple[str, str]:
+        value, most = limit_amounts(plan, row)
         if row.key == "limits.disk_used":
-            used, most = disk_used(plan, row)
-            return f"{used} on broker {row.broker}, {formats.size(row.value)}", f"{most}, {formats.stated(row.limit)}"
-        return gate_cells(row.key, row.value, row.limit, row.broker)
+            return f"{value} on broker {row.broker}, {size(row.value)}", f"{most}, {formats.stated(row.limit)}"
+        return value, most
 
     columns = (
         column("Limit", lambda row: Name(row.key), numeric=False),

@@ -1,6 +1,6 @@
 """The tables on the cluster: brokers, racks, log dirs, topics, partitions, hours, and what each batch copies."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,17 @@ _LONGEST_NAMED = 60
 _LISTS_SHOWN = 100
 
 
+def _today_and_plan(value: Callable[[Any], Value]) -> Callable[[Any], Value]:
+    """The function of a column that shows a value of what a row holds, today → plan."""
+    return lambda row: Change(value(row.before), value(row.after))
+
+
 def _loads(plan: Plan) -> tuple[Column[Any], ...]:
     """The load of a broker or rack, today → plan."""
     return (
-        Column("\nReplicas", lambda row: Change(row.before.replicas, row.after.replicas)),
-        Column("\nLeaders", lambda row: Change(row.before.leaders, row.after.leaders)),
-        Column("\nSize", lambda row: Change(*(plan_size(plan, of.size_bytes) for of in (row.before, row.after)))),
+        Column("\nReplicas", _today_and_plan(lambda held: held.replicas)),
+        Column("\nLeaders", _today_and_plan(lambda held: held.leaders)),
+        Column("\nSize", _today_and_plan(lambda held: plan_size(plan, held.size_bytes))),
     )
 
 
@@ -36,13 +41,9 @@ def _traffic(plan: Plan) -> tuple[Column[Any], ...]:
     """Traffic today → plan; no columns if rates are unknown."""
     if not sentences.states_traffic(plan):
         return ()
-
-    def rate(row: BrokerRow | RackRow, key: str) -> Value:
-        return Change(*(Quantity(getattr(side, key), "bytes/s") for side in (row.before, row.after)))
-
     return (
-        Column("Network\nin", lambda row: rate(row, "network_in")),
-        Column("Network\nout", lambda row: rate(row, "network_out")),
+        Column("Network\nin", _today_and_plan(lambda held: Quantity(held.network_in, "bytes/s"))),
+        Column("Network\nout", _today_and_plan(lambda held: Quantity(held.network_out, "bytes/s"))),
     )
 
 
@@ -317,13 +318,14 @@ def worst_hours(plan: Plan) -> Table[tuple[str, str, WorstHourRow]]:
     column = Column[tuple[str, str, WorstHourRow]]
 
     def topics(row: WorstHourRow) -> str:
-        return ", ".join(f"{printable(each.topic, _LONGEST_NAMED)} {_rate(each.bytes_per_sec)}" for each in row.topics)
+        named = ((printable(each.topic, _LONGEST_NAMED), each.bytes_per_sec) for each in row.topics)
+        return ", ".join(f"{topic} {formats.amount(rate, 'bytes/s')}" for topic, rate in named)
 
     columns = (
         column("Worst hour", lambda row: f"{row[0]}, {row[1]}", numeric=False),
         column("Hour", lambda row: row[2].name, numeric=False),
         column("Broker", lambda row: row[2].broker),
-        column("Traffic", lambda row: _rate(row[2].bytes_per_sec)),
+        column("Traffic", lambda row: Quantity(row[2].bytes_per_sec, "bytes/s")),
         column("Most of it", lambda row: topics(row[2]), numeric=False),
     )
     return Table("hour", [row for row in every if row[2].bytes_per_sec], columns, "worst-hours", "Worst hours")
@@ -344,7 +346,3 @@ def months_of_hours(plan: Plan) -> Table[MonthOfGrowthRow]:
         above = column("Hours above capacity", lambda row: Change(row.today.above_capacity, row.plan.above_capacity))
         columns.append(above)
     return Table("month", rows, tuple(columns), "months-of-hours", "Worst hours with each month's growth")
-
-
-def _rate(bytes_per_sec: int) -> str:
-    return formats.amount(bytes_per_sec, "bytes/s")

@@ -4,7 +4,7 @@ The number of marks in a plot is bounded for plans of any size, and the same pla
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -45,6 +45,7 @@ _WORDS = {
     "network_in": "network in",
     "network_out": "network out",
 }
+_UNITS = {"size_bytes": "bytes", **dict.fromkeys(_TRAFFIC, "bytes/s")}
 
 
 def draw(plan: Plan, moved: Movement) -> tuple[Plot, ...]:
@@ -152,7 +153,7 @@ def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Dr
 
     for axes, key in zip(panels, keys, strict=True):
         both = [heights(side, key) for side, _ in _SIDES]
-        written = _written(key)
+        written = partial(formats.amount, unit=_UNITS.get(key, key))
         for offset, (side, when), values in zip((-0.4, 0.02), _SIDES, both, strict=True):
             gid = f"{key}-{side}"
             plot_axes.bars(axes, gid, values, offset, COLOR[side])
@@ -168,13 +169,6 @@ def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Dr
     words += " A + marks a broker that joins, a − one that leaves." if noun == "broker" else ""
     words += f" The last pair is the mean of the other {len(rows) - len(kept) + 1}." if OTHERS in kept else ""
     return Drawing(figure, f"Today and after the plan, by {noun}", words, marks)
-
-
-def _written(key: str) -> Callable[[int], str]:
-    """The function that writes an amount of a measure."""
-    if key in _TRAFFIC:
-        return partial(formats.amount, unit="bytes/s")
-    return formats.size if key == "size_bytes" else formats.number
 
 
 def _measures(plan: Plan) -> list[str]:
@@ -194,7 +188,7 @@ def _heat_map(plan: Plan) -> Drawing:
     cells: dict[str, list[tuple[tuple[float, float, float, float], float, Mark]]] = {"out": [], "heat": []}
     for at, (row, away) in enumerate(zip(values, from_mean, strict=True)):
         key, (side, when) = measures[at // 2], _SIDES[at % 2]
-        words, written = _WORDS[key], _written(key)
+        words, written = _WORDS[key], partial(formats.amount, unit=_UNITS.get(key, key))
         for column in np.flatnonzero(~np.isnan(away)).tolist():
             role = "out" if away[column] > 0 else "heat"
             top = at - 0.4 - 0.1 * (at % 2)

@@ -13,6 +13,7 @@ from planner.model.cluster import PartitionKey
 from planner.model.formats import amount, counted, first_lines, first_names, number, percent, ranges
 from planner.model.recorded import TopicPartition
 from planner.model.spec import Spec
+from planner.plan import headline
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.whatif_types import (
     AssignorRow,
@@ -40,21 +41,13 @@ _LONGEST_SENTENCE = 1_000
 
 @dataclass(frozen=True)
 class ConsumersQuestion:
-    """The question: the spec, its groups, partition counts beyond those of its changes, keys to follow, and the plan.
-
-    `replicas_after`: the replicas that the plan changes, (topic, partition) to brokers.
-    """
+    """The question: the spec, its groups, partition counts beyond those of its changes, keys to follow, the plan."""
 
     spec: Spec
     groups: tuple[Group, ...]
     grown: Mapping[str, int]
     keys: tuple[str, ...] = ()
-    replicas_after: ReplicasOf | None = None
-
-
-def replicas_of(plan: Plan) -> dict[PartitionKey, tuple[int, ...]]:
-    """The replica lists of the partitions that a plan.json changes."""
-    return {row.key: row.replicas for row in plan.partitions}
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +85,7 @@ class ConsumersDocument(ConsumersSection, frozen=True, kw_only=True):
     sweep: ConsumersSweep | None = None
 
 
-def document(question: ConsumersQuestion, first_step: str | None = None) -> ConsumersDocument:
+def document(question: ConsumersQuestion) -> ConsumersDocument:
     """The whole document: the section of a plan, and where the keys that were asked about go."""
     found = section(question)
     # A shell may pass bytes that aren't text.
@@ -116,7 +109,7 @@ def document(question: ConsumersQuestion, first_step: str | None = None) -> Cons
     return ConsumersDocument(
         **structs.asdict(found) | {"partition_counts": tuple(with_keys)},
         cluster=question.spec.cluster.name,
-        first_step=first_step,
+        first_step=(headline.first_step(question.plan) if question.plan else "") or None,
     )
 
 
@@ -129,7 +122,8 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
     unit = group_events.measure(spec.cluster)
     replicas = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
     today = replicas, {broker.id: broker.rack for broker in spec.cluster.brokers}
-    after = {**replicas, **(question.replicas_after or {})}, {each.id: each.rack for each in brokers_after(spec)}
+    moved = {row.key: row.replicas for row in question.plan.partitions} if question.plan else {}
+    after = {**replicas, **moved}, {each.id: each.rack for each in brokers_after(spec)}
     grown = {**{new.topic: new.count for new in spec.changes.new_partitions if new.first}, **question.grown}
     loads = group_events.loads(spec.cluster.topics, unit, spec.changes.new_partitions)
     if unit == "partitions":

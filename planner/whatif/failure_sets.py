@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy  # its parts are imported when they are first used, because most commands use none
@@ -50,6 +50,11 @@ class SignedRows(NamedTuple):
     first: PartitionStates
     second: PartitionStates
 
+    def take(self, rows: LongArray) -> Self:
+        """Some of the partitions."""
+        first = self.first.take(rows)
+        return self._replace(first=first, second=first if self.second is self.first else self.second.take(rows))
+
 
 @dataclass(frozen=True, eq=False)
 class Domains:
@@ -64,10 +69,7 @@ def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: i
     blocks = list[SignedRows]()
     for part in parts:
         for start in range(0, len(part.first.leaders), _BLOCK):
-            rows = np.arange(start, min(start + _BLOCK, len(part.first.leaders)), dtype=np.int64)
-            first = part.first.take(rows)
-            second = first if part.second is part.first else part.second.take(rows)
-            blocks.append(SignedRows(part.sign, first, second))
+            blocks.append(part.take(np.arange(start, min(start + _BLOCK, len(part.first.leaders)), dtype=np.int64)))
     wide = max((block.first.replicas.shape[1] for block in blocks), default=1)
     order, base = min(order, wide), domains.count + 1
     if base**order > 2**62 // (len(domains.of) + 1):

@@ -82,9 +82,9 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Ite
     names, held, tables = list[str](), list[LongArray](), {key: list[OutcomeSums]() for key in orders}
     before: Stage | None = None
     for stage in stages(spec, problem, batches):
-        parts = [_part(1, stage, stage.rows)]
+        parts = [SignedRows(1, stage.first, stage.second).take(stage.rows)]
         if before is not None:
-            parts.append(_part(-1, before, stage.rows))
+            parts.append(SignedRows(-1, before.first, before.second).take(stage.rows))
         for key, (domains, order) in orders.items():
             tables[key].append(table(parts, domains, order, measures))
         names.append(stage.name)
@@ -223,11 +223,6 @@ def _table(study: FailureStudy, scenarios: FailureSets, sets: IntArray, start: i
         **dict(zip(("moved_to", "moved_leaders"), lists, strict=True)),
     }
     return pa.table(columns, schema=ROW_SCHEMA)
-
-
-def _part(sign: int, stage: Stage, rows: LongArray) -> SignedRows:
-    first = stage.first.take(rows)
-    return SignedRows(sign, first, first if stage.second is stage.first else stage.second.take(rows))
 
 
 def _stated(values: Iterable[int | None]) -> LongArray:

@@ -16,7 +16,7 @@ from planner.plan.document.codec import as_json
 from planner.report import markdown, terminal
 from planner.whatif import consumers_sweep
 from planner.whatif.assignors import ASSIGNORS
-from planner.whatif.consumers_report import ConsumersQuestion, document, replicas_of, view
+from planner.whatif.consumers_report import ConsumersQuestion, document, view
 from planner.whatif.group_events import loads, resolve
 
 SPEC = spec_of({1: "r", 2: "r", 3: "s"}, {"a": [[1], [2], [3], [1]]}, sizes={"a": [4, 2, 1, 1]})
@@ -54,14 +54,14 @@ def test_owners_that_the_assignor_would_not_give_are_told():
 def test_only_a_group_with_racks_rebalances_where_a_plan_changes_them():
     """A group whose members have racks rebalances only if replicas change racks; moves within a rack don't count."""
     moves = [{"topic": "a", "partition": at, "replicas_before": [1], "replicas": [to]} for at, to in ((0, 2), (1, 3))]
-    after = replicas_of(typed({"partitions": moves}))
-    (group,) = told(replicas_after=after)["groups"]
+    after = typed({"partitions": moves})
+    (group,) = told(plan=after)["groups"]
     brokers = tuple(replace(each, rack=None) for each in SPEC.cluster.brokers)
     bare = replace(SPEC, cluster=replace(SPEC.cluster, brokers=brokers))
 
     assert [{"topic": "a", "partition": 1}] == group["rebalances"]["partitions_in_other_racks"]
     assert group["rebalances"]["rebalances"]
-    assert not told(bare, replicas_after=after)["groups"][0]["rebalances"]["rebalances"]
+    assert not told(bare, plan=after)["groups"][0]["rebalances"]["rebalances"]
     assert not told()["groups"][0]["rebalances"]["rebalances"]
 
 
@@ -69,7 +69,7 @@ def test_only_a_group_with_racks_rebalances_where_a_plan_changes_them():
 def test_a_group_that_the_broker_assigns_rebalances_where_replicas_move(assignor):
     """A broker's assignor also rebalances for moves within a rack, but moves no partition, so no member is paused."""
     moves = [{"topic": "a", "partition": at, "replicas_before": [1], "replicas": [to]} for at, to in ((0, 2), (1, 3))]
-    (group,) = told(assignor=assignor, replicas_after=replicas_of(typed({"partitions": moves})))["groups"]
+    (group,) = told(assignor=assignor, plan=typed({"partitions": moves}))["groups"]
 
     assert [0, 1] == [each["partition"] for each in group["rebalances"]["partitions_in_other_racks"]]
     assert (True, 0) == (group["rebalances"]["rebalances"], group["rebalances"]["paused"])
