@@ -11,7 +11,7 @@ from planner.approval import adopted_plan, plan_check
 from planner.cli import one_spec, output, whatif_fleet
 from planner.cli.engine import EngineOptions, engine_options
 from planner.cli.output import Format
-from planner.export import output_folder, terraform_external
+from planner.export import output_folder, terraform_data_source
 from planner.export.folder_check import FolderEntry, digest
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import BOUND, SHORT, read_bytes
@@ -125,7 +125,7 @@ def external() -> int:
         raise PlannerError("stdin: isn't text in UTF-8; allowed: a query as Terraform sends it") from None
     if len(text) > SHORT.most_bytes:
         raise PlannerError(f"stdin: has more than {SHORT.most_bytes:,} characters; allowed: a query, which is short")
-    output.echo_json(terraform_external.answer(text))
+    output.echo_json(terraform_data_source.answer(text))
     return 0
 
 

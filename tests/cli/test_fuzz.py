@@ -30,7 +30,7 @@ from planner.cli.importing import ImportOptions, import_state
 from planner.cli.output import reads_plan
 from planner.cli.whatif_fleet import WhatifOptions, whatif
 from planner.export import templated_files
-from planner.export.terraform_external import described
+from planner.export.terraform_data_source import described
 from planner.inputs.spec.reading import load
 from planner.inputs.state.written_specs import TITLE
 from planner.model.errors import PlannerError

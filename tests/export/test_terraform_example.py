@@ -117,7 +117,7 @@ def test_the_part_without_providers_is_valid_and_passes_its_own_tests(example: P
 @pytest.mark.terraform
 def test_the_part_without_providers_takes_what_planner_external_says(example: Path) -> None:
     """A golden plan's answer and tfvars agree. With one old replication factor they don't, and the topic is named."""
-    from planner.export.terraform_external import described
+    from planner.export.terraform_data_source import described
     from planner.plan.plan_file import read
 
     case = ROOT / "tests" / "cases" / "raise-rf"

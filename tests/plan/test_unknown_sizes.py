@@ -21,7 +21,7 @@ from planner.approval import plan_diff
 from planner.cli import one_spec, review, whatif_fleet
 from planner.cli.one_spec import FleetJob, rendered_files
 from planner.cli.whatif_fleet import FleetPlan
-from planner.export.terraform_external import described
+from planner.export.terraform_data_source import described
 from planner.model.spec import ReportSections, Spec
 from planner.plan.document.codec import as_json
 from planner.report import choice_tables, markdown, terminal

@@ -16,7 +16,7 @@ from plan_documents import Document, change, document, typed
 
 from planner.cli.commands import commands
 from planner.cli.main import main
-from planner.export import terraform_external
+from planner.export import terraform_data_source
 from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 
 CASE = ROOT / "tests" / "cases" / "raise-rf"
@@ -61,7 +61,7 @@ def test_unknown_sizes_are_no_number() -> None:
     plan = document([change("x", 0, [1], [2])])
     plan["cluster"]["sizes_known"] = False
 
-    assert "" == terraform_external.described(typed(plan))["bytes_moved"]
+    assert "" == terraform_data_source.described(typed(plan))["bytes_moved"]
 
 
 @pytest.fixture
@@ -171,6 +171,6 @@ def test_a_configuration_of_unknown_origin_is_null() -> None:
     plan = document([change("raised", 0, [1], [1, 2])])
     known = topic("known", [2], 2, **{"retention.ms": "1"})
     plan["topics"] = [known, topic("unknown", [2], 2) | {"effective_config": {"min.insync.replicas": "2"}}]
-    told = json.loads(terraform_external.described(typed(plan))["kafka_topics"])
+    told = json.loads(terraform_data_source.described(typed(plan))["kafka_topics"])
 
     assert {"known": {"retention.ms": "1"}, "unknown": None} == {name: each["config"] for name, each in told.items()}
