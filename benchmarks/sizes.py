@@ -119,7 +119,9 @@ def through_spark(asked: Spec, wanted: Sequence[Combination], workers: int) -> S
     # Imported here, so that the other benchmarks run without pyspark.
     from spark_jobs import whatif
 
-    rows, cost = on_spark(workers, lambda spark: whatif.sizes(spark, asked, wanted))
+    rows, cost = on_spark(
+        workers, lambda spark: whatif.answers(spark, sizing.questions(asked, wanted), tasks_each=sizing.TASKS_EACH)
+    )
     return Sized(len(rows), workers, **asdict(cost), rows=tuple(rows))
 
 

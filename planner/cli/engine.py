@@ -5,7 +5,7 @@ in this process, unless an option for Spark is given, or the work is large enoug
 K brokers at once, and `size` of many clusters.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -69,14 +69,17 @@ def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
     return options.engine == "spark" or (options.engine is None and (otherwise or bool(named)))
 
 
-def computed(options: EngineOptions, spark: bool, there: Callable[[Any, Any], T], here: Callable[[], T]) -> T:
-    """The result of `there(spark_jobs.whatif, session)` if `spark`, otherwise of `here()`."""
+def computed(options: EngineOptions, spark: bool, asked: Sequence[Callable[[], T]], **more: Any) -> list[T]:
+    """The answers to the questions of a what-if, in order, from Spark or from this process.
+
+    `more` is what `spark_jobs.whatif.answers` takes.
+    """
     if not spark:
-        return here()
+        return [each() for each in asked]
     from spark_jobs import session, whatif
 
     with session.open_session(master=options.master, remote=options.remote) as opened:
-        return there(whatif, opened)
+        return whatif.answers(opened, asked, options.partitions, **more)
 
 
 def workers_here(options: EngineOptions) -> int | None:

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -139,13 +140,9 @@ def failures(
     kinds = of or KINDS[: 3 if len(subject.problem.broker_ids) > 1 else 2]
     wanted = failure_simulation.all_scenarios(subject.problem, kinds, scenarios, seed)
     study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
-    found = computed(
-        engine,
-        # Many scenarios are computed on Spark.
-        on_spark(engine, otherwise=any(each.kind not in KINDS for each in wanted)),
-        lambda whatif, spark: whatif.failures(spark, study, wanted, partitions=engine.partitions),
-        lambda: failure_simulation.run(study, wanted),
-    )
+    # Many scenarios are computed on Spark.
+    spark = on_spark(engine, otherwise=any(each.kind not in KINDS for each in wanted))
+    found = failure_simulation.together(computed(engine, spark, failure_simulation.questions(study, wanted)))
     if rows is not None:
         try:
             output_folder.replace_file(rows, candidates_file.encoded(found))
@@ -231,13 +228,9 @@ def _swept(
     loads = group_events.loads(spec.cluster.topics, unit)
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
     rows = consumers_sweep.rows(groups, *(consumers or (None, None)))
-    scores = computed(
-        engine,
-        on_spark(engine, otherwise=False),
-        lambda whatif, spark: whatif.consumers(spark, study, rows, partitions=engine.partitions),
-        lambda: [consumers_sweep.evaluate(study, row) for row in rows],
-    )
-    return consumers_sweep.summary(study, scores)
+    asked = [partial(consumers_sweep.evaluate, study, row) for row in rows]
+    own = {row["assignor"] for row in rows if ":" in row["assignor"]}
+    return consumers_sweep.summary(study, computed(engine, on_spark(engine, otherwise=False), asked, assignors=own))
 
 
 _TOPIC = re.compile(r"([A-Za-z0-9._-]{1,249})=([0-9]{1,6})", re.ASCII)

@@ -162,12 +162,7 @@ def growth(path: Path, months: int, engine: EngineOptions, form: Format) -> int:
             f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
         )
     cases = growth_cases.cases(spec, months)
-    rows = computed(
-        engine,
-        spark_wanted,
-        lambda whatif, spark: whatif.growth(spark, cases, partitions=engine.partitions),
-        lambda: growth_cases.run(cases),
-    )
+    rows = computed(engine, spark_wanted, growth_cases.questions(cases))
     found = growth_report.document(spec, cases, growth_cases.as_it_is(cases[0]), rows)
     show_found(form, lambda: codec.as_json(found), lambda: growth_report.view(found))
     return 0
@@ -221,12 +216,8 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
     if page:
         require_writable("--html", page)
         require_unread("--html", page, reading.files_read(path, spec), PAGE)
-    rows = computed(
-        engine,
-        on_spark(engine, otherwise=len(wanted) >= MANY),
-        lambda whatif, spark: whatif.sizes(spark, spec, wanted, partitions=engine.partitions),
-        lambda: sizing.run(spec, wanted),
-    )
+    spark = on_spark(engine, otherwise=len(wanted) >= MANY)
+    rows = computed(engine, spark, sizing.questions(spec, wanted), tasks_each=sizing.TASKS_EACH)
     found = sizing_report.document(spec, wanted, sizing.as_it_is(spec), rows)
     if page:
         replace_file(page, sizing_report.page(found))

@@ -4,8 +4,9 @@ A `FailureStudy` holds what all scenarios need; `evaluate` judges some of them. 
 workers.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,18 +117,23 @@ def all_scenarios(problem: Problem, kinds: Sequence[str], most: int, seed: int) 
     return tuple(each for each in found if len(each.sets))
 
 
-def chunks(wanted: Iterable[FailureSets]) -> Iterator[tuple[int, int, int]]:
-    """The chunks of scenarios: the number of the kind, and the chunk's start and end."""
-    for number, each in enumerate(wanted):
-        for start in range(0, len(each.sets), CHUNK):
-            yield number, start, min(start + CHUNK, len(each.sets))
+def questions(study: FailureStudy, wanted: Iterable[FailureSets]) -> list[Callable[[], pa.Table]]:
+    """The functions that give the rows of all scenarios, chunk by chunk: by kind, scenario and stage."""
+    return [
+        partial(evaluate, study, each, start, min(start + CHUNK, len(each.sets)))
+        for each in wanted
+        for start in range(0, len(each.sets), CHUNK)
+    ]
+
+
+def together(answers: Iterable[pa.Table]) -> pa.Table:
+    """The rows of all chunks. There may be none: racks are to fail and no broker has one."""
+    return pa.concat_tables([ROW_SCHEMA.empty_table(), *answers]).combine_chunks()
 
 
 def run(study: FailureStudy, wanted: Iterable[FailureSets]) -> pa.Table:
-    """All rows of all scenarios, computed in this process: by kind, scenario and stage."""
-    wanted = tuple(wanted)
-    parts = [evaluate(study, wanted[number], start, end) for number, start, end in chunks(wanted)]
-    return pa.concat_tables([ROW_SCHEMA.empty_table(), *parts]).combine_chunks()
+    """All rows of all scenarios, computed in this process."""
+    return together(each() for each in questions(study, wanted))
 
 
 def evaluate(study: FailureStudy, scenarios: FailureSets, start: int, end: int) -> pa.Table:

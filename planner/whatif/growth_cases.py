@@ -4,8 +4,9 @@ A `GrowthCase` is the cluster with some brokers added. `evaluate` plans it and g
 broker reaches its disk or network limit. The row is the same here and on Spark's workers.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ from planner.strategies.work_limits import OTHERS, SPLITS_SOLVED
 from planner.sweep.apart_sides import with_sides
 
 PLANNED: Final = "as planned"
-# The result of a case: numbers, and lists by broker; Spark sends it as JSON.
+# The result of a case: numbers, and lists by broker.
 Row = Mapping[str, Any]
 # Columns of a row: what a plan takes, and what brokers hold at the end.
 COPIED, _ENDS = ("bytes_moved", "replicas_moved", "leaders_changed"), ("size_bytes", "network_in", "network_out")
@@ -205,6 +206,11 @@ def free_ids(taken: set[int]) -> Iterator[int]:
     """Unused ids: first those above the largest, then, if these run out, the smallest."""
     yield from range(max(taken) + 1, LARGEST_ID + 1)
     yield from (number for number in range(LARGEST_ID + 1) if number not in taken)
+
+
+def questions(cases: Iterable[GrowthCase]) -> list[Callable[[], Row]]:
+    """The functions that give the cases' rows."""
+    return [partial(evaluate, case) for case in cases]
 
 
 def run(cases: Iterable[GrowthCase]) -> list[Row]:

@@ -6,8 +6,9 @@ in every month: disks, the network on average and in the busiest hours of the we
 rack is down. A combination is not planned if all brokers together are too small even today.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -120,6 +121,8 @@ class SizingStudy:
         return cls(replace(spec, week=None), problem.scenario_names, problem.scenario_hours)
 
 
+# Spark's tasks for each slot: a plan takes far longer than starting a task, and some take many times as long as others.
+TASKS_EACH = 8
 _NOTHING = Combination(0, "", 0, True, (), ())
 
 
@@ -130,10 +133,15 @@ def as_it_is(spec: Spec) -> Row:
     return _lasting(question.first(problem.replicas, problem.leaders))
 
 
+def questions(spec: Spec, wanted: Iterable[Combination]) -> list[Callable[[], Row]]:
+    """The functions that give the combinations' rows."""
+    study = SizingStudy.of(spec)
+    return [partial(evaluate, study, each) for each in wanted]
+
+
 def run(spec: Spec, wanted: Iterable[Combination]) -> list[Row]:
     """Every combination's row, in this process."""
-    study = SizingStudy.of(spec)
-    return [evaluate(study, each) for each in wanted]
+    return [each() for each in questions(spec, wanted)]
 
 
 def evaluate(study: SizingStudy, combination: Combination) -> Row:

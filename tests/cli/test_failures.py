@@ -222,7 +222,8 @@ def test_spark_has_no_rows_where_nothing_can_fail(spec, spark):
     subject = failures_command.find(spec, None)
     study = failure_simulation.study(subject.spec, subject.problem, subject.batches, ())
 
-    assert failure_simulation.run(study, ()).equals(whatif.failures(spark, study, ()))
+    answers = whatif.answers(spark, failure_simulation.questions(study, ()))
+    assert failure_simulation.run(study, ()).equals(failure_simulation.together(answers))
 
 
 @pytest.mark.spark
@@ -237,4 +238,5 @@ def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
 
     in_one = failure_simulation.run(study, wanted)
     monkeypatch.setattr(failure_simulation, "CHUNK", 2)
-    assert in_one.equals(whatif.failures(spark, study, wanted, partitions=partitions))
+    answers = whatif.answers(spark, failure_simulation.questions(study, wanted), partitions)
+    assert in_one.equals(failure_simulation.together(answers))

@@ -172,4 +172,4 @@ def test_spark_gives_the_same_rows(spark, partitions):
 
     cases = growth_cases.cases(reading.load(DATA / "spec.yaml"), 6)
 
-    assert growth_cases.run(cases) == whatif.growth(spark, cases, partitions=partitions)
+    assert growth_cases.run(cases) == whatif.answers(spark, growth_cases.questions(cases), partitions)

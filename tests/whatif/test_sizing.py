@@ -272,4 +272,4 @@ def test_spark_gives_the_same_rows(spark, partitions) -> None:
 
     spec = to_size(growth=100_000, survive="rack")
     wanted = combinations(spec)
-    assert sizing.run(spec, wanted) == whatif.sizes(spark, spec, wanted, partitions=partitions)
+    assert sizing.run(spec, wanted) == whatif.answers(spark, sizing.questions(spec, wanted), partitions)
