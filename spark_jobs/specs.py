@@ -10,6 +10,7 @@ import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from spark_jobs import carrier, java
+from spark_jobs import carrier, java, questions
 from spark_jobs.carrier import Progress, Received
 from spark_jobs.launch import Opening
 
@@ -110,22 +111,14 @@ def called(
     spark: Session, step: Callable[[int], Any], numbers: Sequence[int], tasks: int, progress: Progress | None = None
 ) -> dict[int, Any]:
     """The results of a picklable function for each of these numbers, in this process's current folder."""
-    if not numbers:
-        return {}
-    tasks = min(tasks, len(numbers))
-    tables = carrier.carried(spark, [(step, tuple(numbers), tasks, Path.cwd())], _called, tasks, progress)
-    return {row["number"]: pickle.loads(row["answer"]) for table in tables for row in table.to_pylist()}
+    asked = [partial(_called_in, Path.cwd(), step, number) for number in numbers]
+    return dict(zip(numbers, questions.answers(spark, asked, tasks, progress=progress), strict=True))
 
 
-_ANSWERS = pa.schema([("number", pa.int32()), ("answer", pa.large_binary())])
-
-
-def _called(received: Received, task: int) -> Iterator[pa.Table]:
-    step, numbers, tasks, folder = received[0]
+def _called_in(folder: Path, step: Callable[[int], Any], number: int) -> Any:
     # A worker's current folder is the one where Java was started.
     os.chdir(folder)
-    for number in numbers[task::tasks]:
-        yield pa.table({"number": [number], "answer": [pickle.dumps(step(number))]}, schema=_ANSWERS)
+    return step(number)
 
 
 def sent(

@@ -72,14 +72,14 @@ def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
 def computed(options: EngineOptions, spark: bool, asked: Sequence[Callable[[], T]], **more: Any) -> list[T]:
     """The answers to the questions of a what-if, in order, from Spark or from this process.
 
-    `more` is what `spark_jobs.whatif.answers` takes.
+    `more` is what `spark_jobs.questions.answers` takes.
     """
     if not spark:
         return [each() for each in asked]
-    from spark_jobs import session, whatif
+    from spark_jobs import questions, session
 
     with session.open_session(master=options.master, remote=options.remote) as opened:
-        return whatif.answers(opened, asked, options.partitions, **more)
+        return questions.answers(opened, asked, options.partitions, **more)
 
 
 def workers_here(options: EngineOptions) -> int | None:

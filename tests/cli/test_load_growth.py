@@ -168,8 +168,8 @@ def test_a_rate_that_is_none(tmp_path):
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_spark_gives_the_same_rows(spark, partitions):
     """Spark gives the same rows with any number of tasks."""
-    from spark_jobs import whatif
+    from spark_jobs import questions
 
     cases = growth_cases.cases(reading.load(DATA / "spec.yaml"), 6)
 
-    assert growth_cases.run(cases) == whatif.answers(spark, growth_cases.questions(cases), partitions)
+    assert growth_cases.run(cases) == questions.answers(spark, growth_cases.questions(cases), partitions)

@@ -268,8 +268,8 @@ def test_rows_are_the_same_in_any_order() -> None:
 @pytest.mark.parametrize("partitions", [1, 4])
 def test_spark_gives_the_same_rows(spark, partitions) -> None:
     """Spark gives the same rows with any number of tasks."""
-    from spark_jobs import whatif
+    from spark_jobs import questions
 
     spec = to_size(growth=100_000, survive="rack")
     wanted = combinations(spec)
-    assert sizing.run(spec, wanted) == whatif.answers(spark, sizing.questions(spec, wanted), partitions)
+    assert sizing.run(spec, wanted) == questions.answers(spark, sizing.questions(spec, wanted), partitions)

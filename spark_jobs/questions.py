@@ -1,4 +1,4 @@
-"""What-if questions on Spark: each worker gets the questions once, and each task answers a share of them.
+"""Questions on Spark: each worker gets the questions once, and each task answers a share of them.
 
 A question is a function without arguments, so the answers are the same as in this process, with any number of tasks.
 """
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner.model.errors import SetupError
-from spark_jobs.carrier import Received, add_module, carried, tasks_for
+from spark_jobs.carrier import Progress, Received, add_module, carried, tasks_for
 
 if TYPE_CHECKING:
     from spark_jobs.session import Session
@@ -28,6 +28,7 @@ def answers(
     *,
     tasks_each: int = 1,
     assignors: Iterable[str] = (),
+    progress: Progress | None = None,
 ) -> list[Any]:
     """The questions' answers, in the order of the questions, a large table in pieces. Tasks get questions in turn.
 
@@ -42,7 +43,7 @@ def answers(
     if not asked:
         return []
     tasks = min(partitions or tasks_each * tasks_for(spark), len(asked))
-    tables = carried(spark, [(asked, tasks)], _share, tasks)
+    tables = carried(spark, [(asked, tasks)], _share, tasks, progress)
     ordered = sorted(tables, key=lambda table: table["asked"][0].as_py())
     return [
         pickle.loads(table["row"][0].as_py()) if "row" in table.column_names else table.drop_columns("asked")
