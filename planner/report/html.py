@@ -21,8 +21,8 @@ from planner.model.formats import counted, number, printable, size
 from planner.model.generated_text import environment
 from planner.plan import bound_and_proof, headline
 from planner.plan.document.plan_types import Plan
-from planner.report import cluster_tables, plan_view, plot_movement, plots, verdict
-from planner.report.plan_view import SOURCE
+from planner.report import cluster_tables, plot_movement, plots, verdict
+from planner.report.plan_sections_and_next_steps import SOURCE, sections
 from planner.report.plot_svg import STYLE, Plot
 from planner.report.view import Lines, Table, Value, View, Writer, left_out_here, sort_key, written
 
@@ -81,7 +81,7 @@ def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
         figures=_figures(plan),
         plan_id=plan.plan_id,
         inputs=[(printable(file.path), file.sha256) for file in plan.inputs[:_INPUTS_SHOWN]],
-        sections=plan_view.sections(plan, moved),
+        sections=sections(plan, moved),
         drawn={plot.name: plot for plot in drawn},
         source=SOURCE,
         pages=pages,

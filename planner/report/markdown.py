@@ -14,8 +14,8 @@ from planner.model.generated_text import markdown_code as code
 from planner.model.generated_text import markdown_text as text
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
-from planner.report import cluster_tables, next_steps, plan_view, verdict
-from planner.report.plan_view import SOURCE
+from planner.report import cluster_tables, verdict
+from planner.report.plan_sections_and_next_steps import SOURCE, old_tfvars, sections, terraform_news
 from planner.report.view import (
     Block,
     Facts,
@@ -177,7 +177,7 @@ def report(plan: Plan, pages: Sequence[View] = ()) -> str:
 
     Sizes are decimal, brokers are ids, a replica list starts with its preferred leader. `pages` are folded in.
     """
-    parts = list(body(plan_view.sections(plan), SOURCE, _ROOMS))
+    parts = list(body(sections(plan), SOURCE, _ROOMS))
     parts += _folded_pages(pages, (MOST_BYTES - _bytes(_page(plan, parts))) // 2)
     free = MOST_BYTES - _bytes(_page(plan, parts))
     changed = cluster_tables.topics(plan, changed=True)
@@ -190,7 +190,7 @@ def report(plan: Plan, pages: Sequence[View] = ()) -> str:
 
 def comment(plan: Plan, folder: str | None = None) -> str:
     """The beginning of report.md, for a comment on a pull request about the plan in `folder`."""
-    unfolded = [section for section in plan_view.sections(plan, folder=folder) if not section.folded]
+    unfolded = [section for section in sections(plan, folder=folder) if not section.folded]
     return _page(plan, list(body(unfolded, SOURCE, _COMMENT)))
 
 
@@ -216,8 +216,8 @@ def _page(plan: Plan, parts: Sequence[str]) -> str:
             headline=text(headline.headline(plan)),
             verdict=text(verdict.verdict(plan)),
             parts=parts,
-            terraform=text(next_steps.terraform_news(plan)),
-            old_tfvars=text(next_steps.old_tfvars(plan)),
+            terraform=text(terraform_news(plan)),
+            old_tfvars=text(old_tfvars(plan)),
             imports=any(not topic.partitions_before for topic in plan.new_topics),
             throttled=plan.execution.throttle_bytes_per_sec is not None
             and any(row.replicas_moved for row in plan.batches),

@@ -16,8 +16,8 @@ from planner.model import formats
 from planner.model.formats import number, printable
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
-from planner.report import next_steps, plan_view, sentences, summary, verdict
-from planner.report.plan_view import SOURCE
+from planner.report import sentences, summary, verdict
+from planner.report.plan_sections_and_next_steps import SOURCE, details, next_steps_on_screen
 from planner.report.view import (
     Column,
     Facts,
@@ -190,8 +190,8 @@ def show_plan(
     say(f"[bold]{plain(headline.headline(plan))}[/]", console)
     if detail == "verdict":
         return
-    rest = plan_view.details(plan) if detail == "everything" else (_notes(plan),)
-    shown = [section for section in (*rest, next_steps.on_screen(plan, folder, files)) if section.blocks]
+    rest = details(plan) if detail == "everything" else (_notes(plan),)
+    shown = [section for section in (*rest, next_steps_on_screen(plan, folder, files)) if section.blocks]
     writes = [("Writes", verdict.writes(plan))] if plan.partitions else []
     if any(term.name in _FAILURES and (term.plan or 0) > (term.today or 0) for term in plan.terms):
         writes += [("Failures", " ".join(verdict.failures(plan)))]
