@@ -14,11 +14,11 @@ from planner.export.output_folder import quiet, replace_file, require_unchanged,
 from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.terraform_show import targets
 from planner.inputs.spec.profile_caps import PROFILES, REFUSED
+from planner.inputs.state.import_drain_size_specs import TITLE, Imported, describe, log_dirs, text, topic_configs
 from planner.inputs.state.live_cluster import live_parts
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
 from planner.inputs.state.state_files import read_all
 from planner.inputs.state.state_notes import conditions
-from planner.inputs.state.written_specs import TITLE, Imported, describe, log_dirs, text, topic_configs
 from planner.model import interrupts
 from planner.model.cluster import Broker, brokers_holding
 from planner.model.errors import ImportStateError, SetupError

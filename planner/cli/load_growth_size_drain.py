@@ -37,7 +37,7 @@ from planner.export.output_folder import (
 from planner.inputs import load_profile_file
 from planner.inputs.load_profile_statistics import TABLE_COLUMNS
 from planner.inputs.spec import reading
-from planner.inputs.state.written_specs import drained, with_brokers
+from planner.inputs.state.import_drain_size_specs import drained, with_brokers
 from planner.model.amounts import LEAST_BYTES, lacks_unit, parse_bytes
 from planner.model.balance import exact
 from planner.model.errors import PlannerError, SetupError, did_you_mean
