@@ -71,6 +71,8 @@ def _increments(measures: DataFrame) -> DataFrame:
         fn.sum(fn.expr(f"IF(unseen, 0, {within})")).alias("seconds"),
         fn.count_if(fn.expr(f"{once} AND reset")).alias("resets"),
         fn.count_if(fn.expr(f"{once} AND gap")).alias("gaps"),
+        # A counter that began again may be of a broker that was down and wrote nothing.
+        fn.count_if(fn.expr("gap AND NOT reset")).alias("unknown"),
     )
 
 
@@ -79,13 +81,15 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
 
-    grown = _increments(measures).where("seconds > 0").withColumn("rate", fn.expr("added / seconds"))
+    grown = _increments(measures).withColumn("rate", fn.expr("try_divide(added, seconds)"))
+    # Without the growth of a broker's counter, the sum of the others' isn't the topic's.
+    missing, rate = "bool_or(kind = '{0}' AND rate IS NULL AND unknown > 0)", "sum(IF(kind = '{0}', rate, NULL))"
     of_topic = grown.groupBy("topic", "hour").agg(
-        *(fn.sum(fn.when(fn.col("kind") == kind, fn.col("rate"))).alias(kind) for kind in ("bytes_in", "bytes_out"))
+        *(fn.expr(f"IF({missing}, NULL, {rate})".format(kind)).alias(kind) for kind in ("bytes_in", "bytes_out"))
     )
     # Every replica's log has the same offsets and grows equally; the leader's is ahead.
     of_partition = (
-        grown.where("partition >= 0")
+        grown.where("partition >= 0 AND seconds > 0")
         .groupBy(*_PARTITION_HOUR)
         .agg(
             fn.max(fn.when(fn.col("kind") == "offset", fn.col("rate"))).alias("messages"),

@@ -120,6 +120,18 @@ def test_growth_over_several_hours_is_spread_and_a_gap_is_left_out(spark: Any) -
     assert 2 == load_profile.flaws(frame(spark, measures))["gaps_in_counters"]
 
 
+def test_what_a_broker_counted_in_a_gap_isnt_zero(spark: Any) -> None:
+    """While broker 2's exporter is down, the topic's rate is unknown: it was broker 1's. One that is down adds 0."""
+    every = [(hour * HOUR, hour * 36e6) for hour in range(11)]
+    of_one = [*counter("bytes_in", every), *counter("offset", [(at, at) for at, _ in every], 0)]
+
+    unseen = rates(spark, [*of_one, *counter("bytes_in", [*every[:2], *every[9:]], broker="2")])
+    down = rates(spark, [*of_one, *counter("bytes_in", [*every[:2], (9 * HOUR, 0), (10 * HOUR, 36e6)], broker="2")])
+
+    assert [20_000, *[None] * 8, 20_000] == [unseen.get(("a", 0, hour), (None,))[0] for hour in range(10)]
+    assert [20_000, *[10_000] * 8, 20_000] == [down["a", 0, hour][0] for hour in range(10)]
+
+
 def test_partitions_that_moved_are_counted(spark: Any) -> None:
     """Broker 2 took over partition 0 after three hours, and partition 1 stayed, so one moved."""
     times = [0, HOUR, 2 * HOUR, 3 * HOUR, 4 * HOUR]
