@@ -126,7 +126,7 @@ def _loads(
         risk, rounds = min(map(_risk, group)), max(map(len, paths))
         last: list[tuple[int, ...]] = [()] * len(paths)
         for number, steps, rows in _together(paths, lanes, rules):
-            after = last[rows[0]] if len(rows) == 1 else tuple(sorted({load for row in rows for load in last[row]}))
+            after = tuple(sorted({load for row in rows for load in last[row]}))
             entries, elections = _entries(steps, lanes, rules), sum(step.elects for step in steps)
             load = loads.add(entries, _bytes(steps), risk, after, (number, rounds), elections)
             of_loads.append(steps)
@@ -139,16 +139,13 @@ def _together(
     paths: Sequence[Sequence[Step]], lanes: Mapping[int, int], rules: BatchRules
 ) -> Iterator[tuple[int, Sequence[Step], Sequence[int]]]:
     """Each round's number, its steps that stay together, and their paths' rows; all steps if a batch has room."""
-    if len(paths) == 1:
-        yield from ((number, (step,), (0,)) for number, step in enumerate(paths[0]))
-        return
     for number, round_ in enumerate(zip_longest(*paths)):
-        rows = [row for row, step in enumerate(round_) if step is not None]
-        steps = [step for step in round_ if step is not None]
+        there = [(row, step) for row, step in enumerate(round_) if step is not None]
+        steps = [step for _, step in there]
         if len(steps) > 1 and _fits(steps, lanes, rules):
             yield number, steps, range(len(paths))
         else:
-            yield from ((number, (step,), (row,)) for row, step in zip(rows, steps, strict=True))
+            yield from ((number, (step,), (row,)) for row, step in there)
 
 
 def _fits(steps: Sequence[Step], lanes: Mapping[int, int], rules: BatchRules) -> bool:
