@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import marshal
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from types import CodeType
 
 
 def start(python: Path, script: str, folder: str, *arguments: str) -> subprocess.Popen[bytes]:
@@ -55,15 +51,3 @@ def serve(address: str, answer: Callable[[socket.socket], object]) -> None:
             answer(caller)
             os._exit(0)
         caller.close()
-
-
-def kept(folder: Path, key: bytes, make: Callable[[], CodeType]) -> CodeType:
-    """The code that `make` compiles. The first fork that compiles it keeps it in a file, named after the key."""
-    file = folder / hashlib.sha256(key).hexdigest()
-    with suppress(FileNotFoundError):
-        return marshal.loads(file.read_bytes())  # type: ignore[no-any-return]
-    code = make()
-    own = file.with_suffix(f".{os.getpid()}")
-    own.write_bytes(marshal.dumps(code))
-    own.replace(file)
-    return code

@@ -7,6 +7,8 @@ of the server runs the module from standard input, as Python does.
 from __future__ import annotations
 
 import gc
+import hashlib
+import marshal
 import os
 import socket
 import subprocess
@@ -20,7 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fork_server import kept, serve, start
+from fork_server import serve, start
 
 # It imports only what is built in, because `json`, `os` and `socket` would take half of its CPU.
 CLIENT = """\
@@ -90,8 +92,15 @@ def _serve(address: str) -> None:
 
 
 def _compiled(folder: Path, pathname: str, source: bytes) -> Any:
-    """The code of a module in a payload."""
-    return kept(folder, source, lambda: compile(source, pathname, "exec", dont_inherit=True))
+    """The code of a module in a payload. The first fork that compiles it keeps it in a file."""
+    kept = folder / hashlib.sha256(source).hexdigest()
+    with suppress(FileNotFoundError):
+        return marshal.loads(kept.read_bytes())
+    code = compile(source, pathname, "exec", dont_inherit=True)
+    own = kept.with_suffix(f".{os.getpid()}")
+    own.write_bytes(marshal.dumps(code))
+    own.replace(kept)
+    return code
 
 
 def _run(caller: socket.socket) -> None:

@@ -3,7 +3,7 @@
 Imports, and the reading of Ansible's own settings and documentation, take most of the CPU of a short play. Each play
 packs the same five modules for its host, at 0.2 s of CPU each, and each task is a fork that loads all filters and
 tests again. The server of this module does all that once. Packed modules are kept, so that the next play of the same
-roles finds them in Ansible's own cache. So are compiled templates: compiling took an eighth of a play's CPU.
+roles finds them in Ansible's own cache.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from types import CodeType
 from typing import IO, Any, NoReturn
 
 import fork_server
@@ -136,44 +135,6 @@ def _load_ansible() -> None:
     finder._meta_yml_to_dict(path.read_bytes(), ("ansible.builtin", "runtime.yml"))
 
 
-def _keep_templates(folder: Path) -> None:
-    """Let all tasks share what Jinja compiles.
-
-    A text with a backslash isn't shared, because Ansible reads a backslash differently in different places.
-    """
-    from jinja2 import Environment
-    from jinja2.environment import TemplateExpression
-
-    compile_template, compile_expression = Environment.compile, Environment.compile_expression
-    last: list[CodeType] = []  # what Jinja compiled last for an expression, which it passes without its text
-
-    def key(environment: Environment, kind: str, source: str) -> bytes:
-        # These decide how Jinja reads a text.
-        names = [f"{part}_{side}_string" for part in ("block", "variable", "comment") for side in ("start", "end")]
-        names += ["line_statement_prefix", "line_comment_prefix", "trim_blocks", "lstrip_blocks", "newline_sequence"]
-        syntax = [getattr(environment, name) for name in (*names, "keep_trailing_newline")]
-        return repr([kind, type(environment).__qualname__, syntax, str(source)]).encode()
-
-    def template(self: Environment, source: Any, *given: Any, **named: Any) -> Any:
-        if not isinstance(source, str) or "\\" in source or given or named:
-            last[:] = [code := compile_template(self, source, *given, **named)]
-            return code
-        return fork_server.kept(folder, key(self, "template", source), lambda: compile_template(self, source))
-
-    def expression(self: Environment, source: str, undefined_to_none: bool = True) -> TemplateExpression:
-        def make() -> CodeType:
-            compile_expression(self, source, undefined_to_none)
-            return last.pop()
-
-        if "\\" in source:
-            return compile_expression(self, source, undefined_to_none)
-        code = fork_server.kept(folder, key(self, "expression", source), make)
-        made = self.template_class.from_code(self, code, self.make_globals(None))
-        return TemplateExpression(made, undefined_to_none)
-
-    Environment.compile, Environment.compile_expression = template, expression  # type: ignore[method-assign,assignment]
-
-
 def _play(kept: str) -> NoReturn:
     """Be `ansible-playbook` in the folder and with the environment of this play."""
     from ansible import constants, release
@@ -194,15 +155,7 @@ def _play(kept: str) -> NoReturn:
     # atexit runs this before Ansible's own clean-up, because Ansible has already registered that.
     atexit.register(_link, own, Path(kept, modules.hexdigest()))
     gc.disable()  # Tasks are forks that end soon, and looking for garbage would copy the memory of the play.
-    code: Any = 0
-    try:
-        playbook.main(sys.argv)
-    except SystemExit as ended:
-        code = ended.code or 0
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # Python would free each object that the server has made, and copy its memory for that.
+    sys.exit(playbook.main(sys.argv))
 
 
 def _link(source: Path, target: Path) -> None:
@@ -216,5 +169,4 @@ def _link(source: Path, target: Path) -> None:
 
 if __name__ == "__main__":
     _load_ansible()
-    _keep_templates(Path(sys.argv[1]))
     fork_server.serve(sys.argv[2], partial(_answer, sys.argv[1]))
