@@ -342,3 +342,14 @@ def test_the_hook_runs_under_pre_commit(add: str, code: int, said: str, forge: F
     ran = subprocess.run(command, cwd=forge.checkout, env=env, capture_output=True, text=True, check=False)
 
     assert (code, True) == (ran.returncode, said in ran.stdout), ran.stdout
+
+
+def test_a_plans_files_keep_their_line_ends_and_all_but_the_report_are_folded(forge: Forge) -> None:
+    """The lines of docs/files.md, for a plan in a folder inside the repository, and for one at its root."""
+    (lines,) = re.findall(r"```gitattributes\n(.*?)```", (ROOT / "docs" / "files.md").read_text(), re.DOTALL)
+    (forge.checkout / ".gitattributes").write_text(lines)
+    for plan in (PLAN, "orders-eu.plan"):
+        files = [f"{plan}/{name}" for name in ("plan.json", "ansible/apply.yml", "report.md")]
+        found = forge.git("check-attr", "text", "linguist-generated", "--", *files).splitlines()
+        values = [line.rpartition(": ")[2] for line in found]
+        assert [*("unset", "true") * 2, "unset", "false"] == values

@@ -248,6 +248,11 @@ def test_full_and_unknown_log_dirs_are_named() -> None:
         warning for warning in plan["warnings"] if "log dir" in warning
     ]
     assert [{"id": 2, "why": "the log dirs there aren't known"}] == plan["log_dirs"]["left_out"]
+    rows = plan["log_dirs"]["brokers"][0]["log_dirs"]
+    keys = "error", "least_bytes", "most_bytes", "bytes_in", "bytes_out"
+    assert [(None, 36, 44, 0, 39), (None, 36, 44, 39, 0), (STORAGE, None, None, 0, 0)] == [
+        tuple(map(row.get, keys)) for row in rows
+    ]
 
 
 @pytest.mark.parametrize(("limits", "most"), [("", 70_000_000_000), ("limits: {disk_used: 90%}\n", 63_000_000_000)])

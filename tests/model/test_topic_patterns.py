@@ -7,17 +7,19 @@ import pytest
 from planner.model.recorded import ReplicationFactorRow
 from planner.model.topic_patterns import first_rule, last_rule, matches_any, matching
 
-RULES = [ReplicationFactorRow(topics=pattern, replication_factor=at) for at, pattern in enumerate(("a-*", "b", "*"))]
+RULES = [ReplicationFactorRow(topics=pattern, replication_factor=at) for at, pattern in enumerate(("a-*", "?-1", "b"))]
 
 
-@pytest.mark.parametrize(("name", "first", "last"), [("a-1", 0, 2), ("b", 1, 2), ("c", 2, 2)])
-def test_the_first_and_the_last_rule_that_match(name: str, first: int, last: int) -> None:
+@pytest.mark.parametrize(("name", "first", "last"), [("a-1", 0, 1), ("a-2", 0, 0), ("b", 2, 2), ("c", None, None)])
+def test_the_first_and_the_last_rule_that_match(name: str, first: int | None, last: int | None) -> None:
     """Rules may overlap; without a rule that matches there is None."""
-    assert (RULES[first], RULES[last]) == (first_rule(name, RULES), last_rule(name, RULES))
-    assert first_rule(name, RULES[:0]) is None is last_rule(name, [])
+    found = first_rule(name, RULES), last_rule(name, RULES)
+    assert (first, last) == tuple(None if rule is None else rule.replication_factor for rule in found)
 
 
-@pytest.mark.parametrize(("pattern", "found"), [("a", {"a"}), ("x", set()), ("a*", {"a", "a-1"}), ("[ab]", {"a", "b"})])
+@pytest.mark.parametrize(
+    ("pattern", "found"), [("a", {"a"}), ("x", set()), ("a*", {"a", "a-1"}), ("a-?", {"a-1"}), ("[ab]", {"a", "b"})]
+)
 def test_a_pattern_matches_whole_names(pattern: str, found: set[str]) -> None:
     """A plain name matches only itself; a topic matches patterns if it matches one of them."""
     names = {"a", "a-1", "b"}

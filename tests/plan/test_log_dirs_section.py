@@ -20,9 +20,10 @@ from planner.plan.document.comparison_types import TermRow
 # Broker 1 moves 30 of 100 bytes from /a, which should have 45 to 55, to /b; /c has an error.
 A = row(LogDirRow, {"path": "/a", "disk_bytes": None, "least_bytes": 45, "most_bytes": 55})
 A = structs.replace(A, error=None, before=LogDirLoad(3, 100), after=LogDirLoad(2, 70), bytes_in=0, bytes_out=30)
-B = structs.replace(A, path="/b", disk_bytes=200, before=LogDirLoad(0, 0), after=LogDirLoad(1, 30))
+B = structs.replace(A, path="/b", disk_bytes=200, before=LogDirLoad(0, 0), after=LogDirLoad(1, 30), bytes_in=30)
+B = structs.replace(B, bytes_out=0)
 C = structs.replace(A, path="/c", error="KafkaStorageException", before=LogDirLoad(1, 9), after=LogDirLoad(1, 9))
-C = structs.replace(C, least_bytes=None, most_bytes=None)
+C = structs.replace(C, least_bytes=None, most_bytes=None, bytes_out=0)
 PACKED = Packed(np.array([0, 0, 1]), bytes_moved=30, least_bytes_moved=24, outside_bytes=15, nearest=True)
 ONE = BrokerDirs(1, (A, B, C), {"/b": 20}, PACKED, largest_bytes=40, unplaced=2, moving=1)
 PLAN = DirPlan(

@@ -93,7 +93,7 @@ def test_a_counter_that_began_again_has_grown_by_its_new_value(spark: Any) -> No
 
 
 def test_a_small_fall_is_no_reset(spark: Any) -> None:
-    """Two scrapers read a counter out of order, and a follower truncated its log: growth was their whole value."""
+    """A small fall isn't growth by the whole value: two scrapers out of order, or a log that a follower truncated."""
     half = HOUR // 2
     measures = [
         *counter("bytes_in", [(0, 9e9), (half, 9e9 + 36e6), (half + 1, 9e9 + 35e6), (HOUR, 9e9 + 72e6)]),
@@ -121,7 +121,7 @@ def test_growth_over_several_hours_is_spread_and_a_gap_is_left_out(spark: Any) -
 
 
 def test_what_a_broker_counted_in_a_gap_isnt_zero(spark: Any) -> None:
-    """While broker 2's exporter is down, the topic's rate is unknown: it was broker 1's. One that is down adds 0."""
+    """While only broker 2's exporter is down, the topic's rate is unknown. While broker 2 itself is down, it adds 0."""
     every = [(hour * HOUR, hour * 36e6) for hour in range(11)]
     of_one = [*counter("bytes_in", every), *counter("offset", [(at, at) for at, _ in every], 0)]
 
