@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from benchmarks.table import Entries, head, ratio, row
-from planner.execution import batch_costs_and_risks, batch_cutting, execution_defaults, partition_changes
+from planner.execution import batch_costs_and_risks, batch_cutting, partition_changes, throttle_and_batch_defaults
 from planner.execution.batch_cutting import Batch
+from planner.execution.throttle_and_batch_defaults import ELECTIONS, REPLICAS_PER_PARTITION, THROTTLE_BYTES_PER_SEC
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import UNSTATED, BatchRules, Spec
 
@@ -25,9 +26,9 @@ _COLUMNS = (
     "cut s",
 )
 _LEGEND = (
-    f"At {execution_defaults.THROTTLE_BYTES_PER_SEC // 10**6} MB/s, the throttle without a stated network: a batch of "
-    f"at most an hour for its busiest broker, {execution_defaults.REPLICAS_PER_PARTITION} replica of a partition and "
-    f"{execution_defaults.ELECTIONS} elections at most. A batch begins when the one before is complete, so all of them "
+    f"At {THROTTLE_BYTES_PER_SEC // 10**6} MB/s, the throttle without a stated network: a batch of at most an hour for "
+    f"its busiest broker, {REPLICAS_PER_PARTITION} replica of a partition and {ELECTIONS} elections at most. A batch "
+    "begins when the one before is complete, so all of them "
     "take the bytes of each batch's busiest broker, summed; one batch with everything takes those of the busiest "
     "broker of the plan. `cut s` is the time that making the batches takes.",
 )
@@ -50,7 +51,7 @@ def measure(spec: Spec, problem: Problem, assignment: IntArray) -> InBatches:
     """Cut a plan (P, W) of a spec into default batches, and into a single batch."""
     changed = partition_changes.changes(problem, assignment)
     racks = {broker.id: broker.rack for broker in (*spec.cluster.brokers, *spec.changes.add_brokers) if broker.rack}
-    execution = execution_defaults.settled(replace(spec, execution=UNSTATED), problem, assignment, changed)
+    execution = throttle_and_batch_defaults.settled(replace(spec, execution=UNSTATED), problem, assignment, changed)
     started = perf_counter()
     batches = batch_cutting.split(changed, execution.batches, racks)
     took = perf_counter() - started

@@ -132,11 +132,11 @@ def _planned(
 
 def _made_by_workers(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
     """Reads and plans every spec as a whole in one of Spark's workers, or in this process until they are ready."""
-    from spark_jobs import specs as spark_specs
+    from spark_jobs import fleet
 
     with interrupts.temporary_folder("planner-fleet-") as folder, opened(options) as session:
         steps = Steps(jobs, options.candidates, options.seed, folder)
-        refused = spark_specs.specs_beside(
+        refused = fleet.specs_beside(
             session,
             (steps.read, steps.plan),
             len(jobs),
@@ -152,8 +152,7 @@ def _made_by_workers(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Ph
 
 def _made_on_cluster(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
     """Reads every spec in this process, and plans it as a whole in one of Spark's workers, which lack its files."""
-    from spark_jobs import carrier
-    from spark_jobs import specs as spark_specs
+    from spark_jobs import carrier, fleet
 
     with interrupts.temporary_folder("planner-fleet-") as folder, opened(options) as session:
         session.submit(carrier.cores, more=True)
@@ -168,7 +167,7 @@ def _made_on_cluster(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Ph
         refused = dict[int, PlannerError | None]()
 
         def plan(spark: Any) -> None:
-            for number, made in spark_specs.sent(spark, planned, there, steps.pickled, options.partitions):
+            for number, made in fleet.sent(spark, planned, there, steps.pickled, options.partitions):
                 refused[number] = steps.keep(number, made)
                 phase.count("planning specs", len(refused), len(jobs))
 

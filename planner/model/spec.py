@@ -71,8 +71,8 @@ class BatchRules:
 class Execution:
     """How the plan will be executed; the planner itself runs nothing.
 
-    `unset` are the keys of `execution` that have a default and that the YAML leaves out (see `execution_defaults`).
-    `derived` are their values, once the changes are known.
+    `unset` are the keys of `execution` that have a default and that the YAML leaves out (see
+    `throttle_and_batch_defaults`). `derived` are their values, once the changes are known.
     """
 
     throttle_bytes_per_sec: int | None = None

@@ -16,9 +16,9 @@ from planner.execution import (
     batch_costs_and_risks,
     batch_cutting,
     batch_order_for_disks,
-    execution_defaults,
     limits_and_safety,
     log_dir_placement,
+    throttle_and_batch_defaults,
 )
 from planner.execution.batch_costs_and_risks import Costs
 from planner.execution.limits_and_safety import LimitRow
@@ -105,7 +105,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     problem = replace(problem, balance=of_row(winner).balance)
     dirs = log_dir_placement.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dir_placement.with_log_dirs(changes(problem, proposal.assignment), dirs, problem))
-    execution = execution_defaults.settled(spec, problem, proposal.assignment, changed)
+    execution = throttle_and_batch_defaults.settled(spec, problem, proposal.assignment, changed)
     spec = replace(spec, execution=execution, apart=apart_sides.as_planned(spec, problem, winner["scenarios"]))
     tried = [replace(each, spec=replace(each.spec, execution=execution)) for each in tried]
     costs, led = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)

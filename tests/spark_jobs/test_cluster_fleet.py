@@ -17,8 +17,8 @@ from tempfile import mkdtemp
 import pytest
 from folders import EXAMPLES
 from spark_servers import Cluster, Server, connect, machine, standalone
+from test_fleet import GOOD, files
 from test_launch import processes
-from test_specs_beside import GOOD, files
 
 pytestmark = pytest.mark.spark
 

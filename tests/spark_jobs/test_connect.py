@@ -73,11 +73,11 @@ def test_a_second_command_on_the_same_server_gets_the_same_plan(server, tmp_path
 
 LARGE = """
 import pickle, sys
-from spark_jobs import session, specs
+from spark_jobs import fleet, session
 with session.open_session(remote=sys.argv[1]) as spark:
     sizes = [1_000, 2_000_000, 150_000_000]
-    sent = specs.sent(spark, len, range(3), lambda number: pickle.dumps(bytes(sizes[number] // 10)))
-    given = specs.sent(spark, bytes, range(3), lambda number: pickle.dumps(sizes[number]))
+    sent = fleet.sent(spark, len, range(3), lambda number: pickle.dumps(bytes(sizes[number] // 10)))
+    given = fleet.sent(spark, bytes, range(3), lambda number: pickle.dumps(sizes[number]))
     print(sorted(dict(sent).items()), sorted((number, len(made)) for number, made in given))
 """
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from folders import EXAMPLES
+from test_fleet import GOOD, files
 from test_launch import (
     INTERRUPTED,
     SOON_SECONDS,
@@ -24,7 +25,6 @@ from test_launch import (
     processes,
     start,
 )
-from test_specs_beside import GOOD, files
 
 WORKERS = "--master local[2]"
 MOMENTS = 10

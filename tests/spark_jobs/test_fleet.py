@@ -16,7 +16,7 @@ from folders import EXAMPLES
 from planner.cli import one_spec
 from planner.cli.main import main
 from planner.model.errors import SetupError
-from spark_jobs import java, launch, session, specs
+from spark_jobs import fleet, java, launch, session
 
 COUNT = 3
 GOOD = ("expand", "leaders-only", "no-racks", "remove-brokers")
@@ -37,7 +37,7 @@ def called(_: Any, step: Callable[[int], Any], numbers: Sequence[int], *__: Any)
 @pytest.mark.parametrize("ready_after", range(2 * COUNT + 1))
 def test_every_step_of_every_spec_is_taken_once(ready_after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each spec is read and planned once, whenever the workers are ready. Planning starts after all were checked."""
-    monkeypatch.setattr(specs, "called", called)
+    monkeypatch.setattr(fleet, "called", called)
     monkeypatch.setattr(java, "find", lambda: None)
     may_open, begun, taken = threading.Event(), threading.Event(), list[tuple[str, int]]()
     if not ready_after:
@@ -56,7 +56,7 @@ def test_every_step_of_every_spec_is_taken_once(ready_after: int, monkeypatch: p
 
     steps = (lambda number: step("read", number)), (lambda number: step("planned", number))
     with launch.opened(opening_session(lambda: may_open.wait(20))) as opens:
-        found = specs.specs_beside(opens, steps, COUNT, checked, progress=lambda *_: None)
+        found = fleet.specs_beside(opens, steps, COUNT, checked, progress=lambda *_: None)
     assert [f"planned {number}" for number in range(COUNT)] == found
     kinds = [name for name, _ in taken]
     assert sorted(taken) == sorted({*taken})
@@ -67,7 +67,7 @@ def test_every_step_of_every_spec_is_taken_once(ready_after: int, monkeypatch: p
 
 def test_nothing_is_planned_where_a_spec_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a check refuses what was read, that error is raised and nothing is planned."""
-    monkeypatch.setattr(specs, "called", called)
+    monkeypatch.setattr(fleet, "called", called)
     planned = list[int]()
 
     def checked(_: Sequence[str]) -> None:
@@ -78,7 +78,7 @@ def test_nothing_is_planned_where_a_spec_is_refused(monkeypatch: pytest.MonkeyPa
             pytest.raises(SetupError, match="one of them is refused"),
             launch.opened(opening_session(lambda: None)) as opens,
         ):
-            specs.specs_beside(opens, (str, planned.append), COUNT, checked, progress=lambda *_: None, helps=helps)
+            fleet.specs_beside(opens, (str, planned.append), COUNT, checked, progress=lambda *_: None, helps=helps)
     assert [] == planned
 
 

@@ -10,8 +10,8 @@ import plan_documents
 import pytest
 from clusters import no_racks, spec_of
 
-from planner.execution.execution_defaults import settled
 from planner.execution.partition_changes import changes
+from planner.execution.throttle_and_batch_defaults import settled
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.problem import IntArray, Problem
