@@ -111,7 +111,8 @@ def called(
     spark: Session, step: Callable[[int], Any], numbers: Sequence[int], tasks: int, progress: Progress | None = None
 ) -> dict[int, Any]:
     """The results of a picklable function for each of these numbers, in this process's current folder."""
-    asked = [partial(_called_in, Path.cwd(), step, number) for number in numbers]
+    folder = Path.cwd()
+    asked = [partial(_called_in, folder, step, number) for number in numbers]
     return dict(zip(numbers, questions.answers(spark, asked, tasks, progress=progress), strict=True))
 
 

@@ -37,12 +37,13 @@ _PARTITION_HOUR = ("topic", "partition", "hour")
 
 
 def _increments(measures: DataFrame) -> DataFrame:
-    """The growth of each series in each hour: kind, topic, partition, broker, hour, added, seconds, resets, gaps.
+    """The growth of each series in each hour: kind, topic, partition, broker, hour, added, seconds, resets, gaps, and
+    `unknown`, above 0 if the growth of a part of the hour is.
 
-    A counter that falls was reset to 0 and has grown by its new value. A small fall is none: two scrapers read the
-    counter at nearly the same time, or a follower truncated its log. It then grows from its value before the fall.
-    A log that shrank has no known growth for that time. Growth between two values is spread evenly over the time
-    between them; `seconds`: how much of the hour has known growth.
+    A counter that falls was reset to 0 and has grown by its new value. A fall by at most an eighth is no reset: two
+    scrapers read the counter at nearly the same time, or a follower truncated its log. It then grows from its value
+    before the fall. A log that shrank has no known growth for that time. Growth between two values is spread evenly
+    over the time between them; `seconds`: how much of the hour has known growth.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
@@ -57,8 +58,9 @@ def _increments(measures: DataFrame) -> DataFrame:
         .where("since IS NOT NULL")
         .withColumn("gap", fn.expr(f"at - since > {GAP_SECONDS}"))
         .withColumn("unseen", fn.expr(f"gap OR NOT ({counter} OR value >= before)"))
-        .withColumn("before", fn.expr(f"IF({counter} AND before BETWEEN earlier * 7 / 8 AND earlier, earlier, before)"))
         .withColumn("reset", fn.expr(f"{counter} AND value < before * 7 / 8"))
+        .withColumn("unknown", fn.expr("gap AND NOT reset AND value <> before"))
+        .withColumn("before", fn.expr(f"IF({counter} AND before BETWEEN earlier * 7 / 8 AND earlier, earlier, before)"))
         .withColumn("grown", fn.expr("IF(reset, value, greatest(value - before, 0))"))
         .withColumn("added", fn.expr("IF(unseen, 0, grown)"))
     )
@@ -72,7 +74,7 @@ def _increments(measures: DataFrame) -> DataFrame:
         fn.count_if(fn.expr(f"{once} AND reset")).alias("resets"),
         fn.count_if(fn.expr(f"{once} AND gap")).alias("gaps"),
         # A counter that began again may be of a broker that was down and wrote nothing.
-        fn.count_if(fn.expr("gap AND NOT reset")).alias("unknown"),
+        fn.count_if("unknown").alias("unknown"),
     )
 
 

@@ -30,10 +30,10 @@ def answers(
     assignors: Iterable[str] = (),
     progress: Progress | None = None,
 ) -> list[Any]:
-    """The questions' answers, in the order of the questions, a large table in pieces. Tasks get questions in turn.
+    """The questions' answers, in the order of the questions: a large table in pieces, an empty one not at all.
 
-    There are `partitions` tasks, or `tasks_each` as many as Spark has slots. The modules of the user's own `assignors`
-    go to the workers with the job; SetupError if one has no file.
+    Tasks get questions in turn. There are `partitions` tasks, or `tasks_each` as many as Spark has slots. The modules
+    of the user's own `assignors` go to the workers with the job; SetupError if one has no file.
     """
     for assignor in sorted(assignors):
         file = inspect.getsourcefile(importlib.import_module(assignor.partition(":")[0]))

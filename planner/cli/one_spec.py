@@ -50,7 +50,7 @@ from planner.whatif.failures_report import Subject
 
 
 @dataclass(frozen=True)
-class FleetJob:
+class SpecJob:
     """A spec's file, and the folder of its plan."""
 
     spec: Path
@@ -64,7 +64,7 @@ def loaded(path: Path) -> Spec:
     return spec
 
 
-def alternatives(job: FleetJob, candidates: int | None, seed: int | None) -> tuple[Alternative, ...]:
+def alternatives(job: SpecJob, candidates: int | None, seed: int | None) -> tuple[Alternative, ...]:
     """The alternatives of a spec. The command line takes precedence over the YAML. The folder is checked too."""
     spec = loaded(job.spec)
     output_folder.check(job.folder)
@@ -73,7 +73,7 @@ def alternatives(job: FleetJob, candidates: int | None, seed: int | None) -> tup
     return choice.alternatives(replace(spec, sweep=swept))
 
 
-def search(job: FleetJob, tried: Alternative) -> Search:
+def search(job: SpecJob, tried: Alternative) -> Search:
     """The search for an alternative. The path in `sweep.scores` is relative to the spec's folder."""
     root = tried.spec.sweep.scores
     beside = job.spec.resolve().parent
@@ -217,7 +217,7 @@ class Steps:
     Specs that were read, and plans, are files in `folder`. A step may be repeated if its worker dies.
     """
 
-    jobs: Sequence[FleetJob]
+    jobs: Sequence[SpecJob]
     candidates: int | None
     seed: int | None
     folder: Path

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from planner.cli import one_spec
 from planner.cli.engine import EngineOptions, on_spark, opened, workers_here
-from planner.cli.one_spec import FleetJob, Made, SpecFacts, Steps, planned
+from planner.cli.one_spec import Made, SpecFacts, SpecJob, Steps, planned
 from planner.cli.output import Phases, phases_shown
 from planner.export import output_folder
 from planner.export.folder_swap import Say
@@ -56,7 +56,7 @@ class WhatifOptions(EngineOptions):
 class FleetPlan:
     """A finished job: the plan, and the paths of the written files."""
 
-    job: FleetJob
+    job: SpecJob
     plan: Plan
     files: tuple[str, ...]
 
@@ -98,7 +98,7 @@ def whatif_fleet(
 
 
 def _made(
-    jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases, *, spark: bool
+    jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases, *, spark: bool
 ) -> Generator[Made, None, None]:
     """Reads and plans every spec in this process, with one sweep for all their candidates."""
     with ExitStack() as stack:
@@ -114,7 +114,7 @@ def _made(
 
 
 def _planned(
-    jobs: Sequence[FleetJob], tried: Sequence[Sequence[Alternative]], sweep: Sweeper, phase: Phases
+    jobs: Sequence[SpecJob], tried: Sequence[Sequence[Alternative]], sweep: Sweeper, phase: Phases
 ) -> Generator[Made, None, None]:
     """Sweeps all alternatives of all specs at once. All plans are made before the first one is yielded."""
     wanted = [one_spec.search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
@@ -130,7 +130,7 @@ def _planned(
         yield Made(each.plan, one_spec.files_of(each.plan, one_spec.unrendered_files(each, choice.scores(of_job))))
 
 
-def _made_by_workers(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
+def _made_by_workers(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
     """Reads and plans every spec as a whole in one of Spark's workers, or in this process until they are ready."""
     from spark_jobs import fleet
 
@@ -150,7 +150,7 @@ def _made_by_workers(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Ph
         yield from steps.made()
 
 
-def _made_on_cluster(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
+def _made_on_cluster(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
     """Reads every spec in this process, and plans it as a whole in one of Spark's workers, which lack its files."""
     from spark_jobs import carrier, fleet
 
@@ -179,7 +179,7 @@ def _made_on_cluster(jobs: Sequence[FleetJob], options: WhatifOptions, phase: Ph
         yield from steps.made()
 
 
-def _checked(jobs: Sequence[FleetJob], found: Sequence[SpecFacts | PlannerError]) -> tuple[SpecFacts, ...]:
+def _checked(jobs: Sequence[SpecJob], found: Sequence[SpecFacts | PlannerError]) -> tuple[SpecFacts, ...]:
     """The facts about each spec that was read; one error with all errors if any spec has one."""
     told = _values(jobs, found)
     _require_different([path for each in told for path in each.scores])
@@ -187,17 +187,17 @@ def _checked(jobs: Sequence[FleetJob], found: Sequence[SpecFacts | PlannerError]
 
 
 def _values(
-    jobs: Sequence[FleetJob], found: Mapping[int, T | PlannerError] | Sequence[T | PlannerError]
+    jobs: Sequence[SpecJob], found: Mapping[int, T | PlannerError] | Sequence[T | PlannerError]
 ) -> tuple[T, ...]:
     """What was found for each spec; one error with all errors if any spec has one."""
 
-    def value(number: int) -> T:
-        value = found[number]
-        if isinstance(value, PlannerError):
-            raise value
-        return value
+    def of(number: int) -> T:
+        each = found[number]
+        if isinstance(each, PlannerError):
+            raise each
+        return each
 
-    return each_of([job.spec for job in jobs], value)
+    return each_of([job.spec for job in jobs], of)
 
 
 def _require_different(paths: Sequence[str]) -> None:
@@ -206,7 +206,7 @@ def _require_different(paths: Sequence[str]) -> None:
         raise SetupError(f"sweep.scores: {twice} is that of two clusters of one name; allowed: a folder for each")
 
 
-def _written(jobs: Sequence[FleetJob], made: Iterable[Made], say: Say, told: Callable[[FleetPlan], T]) -> tuple[T, ...]:
+def _written(jobs: Sequence[SpecJob], made: Iterable[Made], say: Say, told: Callable[[FleetPlan], T]) -> tuple[T, ...]:
     """Writes every plan's folder, each completely or not at all. An error names the folders written before it."""
     found, done = list[T](), list[str]()
     for job, (plan, files) in zip(jobs, made, strict=True):
@@ -272,16 +272,16 @@ def specs_of(arguments: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def jobs_of(arguments: Sequence[Path], out: Path | None) -> tuple[FleetJob, ...]:
+def jobs_of(arguments: Sequence[Path], out: Path | None) -> tuple[SpecJob, ...]:
     """The specs, each with its folder: the spec's path with `.plan`; with `out`, that folder, or for a fleet one in it.
 
     SetupError if a pattern matches nothing, or if two specs have the same folder.
     """
     fleet = is_fleet(arguments)
-    found: dict[str, FleetJob] = {}
+    found: dict[str, SpecJob] = {}
     for spec in specs_of(arguments):
         folder = spec.with_suffix(".plan") if out is None else out / spec.stem if fleet else out
-        job = FleetJob(spec, folder)
+        job = SpecJob(spec, folder)
         other = found.setdefault(os.path.realpath(folder), job)
         if other is not job:
             raise SetupError(

@@ -82,8 +82,7 @@ class _LoadTable:
         self.filling, self.members, self.first, self.work = filling, members, first, 0
         amounts = filling.loads.dense(members)
         sizes = amounts[filling.loads.sizes].T
-        self.limited = filling.limited
-        self.amounts = amounts[self.limited]
+        self.amounts = amounts[filling.limited]
         self.scaled = sizes / max(int(sizes.sum(axis=0).max()), 1)
         self.at = filling.places(members) - first
         self.batches = np.zeros((filling.count - first, sizes.shape[1]))
@@ -152,7 +151,7 @@ class _LoadTable:
 
     def pull(self, batch: int) -> bool:
         """Moves one load of later batches into this one: the one that lengthens batches least. False if none fits."""
-        fits = self.filling.allowed(self.limited, self._held(np.array([batch])), self.amounts)
+        fits = self.filling.allowed(self.filling.limited, self._held(np.array([batch])), self.amounts)
         rows = np.flatnonzero((self.at > batch) & (self.bounds[:, 0] < batch) & fits)
         if not len(rows):
             return False
@@ -164,13 +163,13 @@ class _LoadTable:
 
     def _held(self, batches: LongArray) -> LongArray:
         """(limited, n): the amounts in these batches (n,)."""
-        return self.filling.held[np.ix_(self.limited, batches + self.first)]
+        return self.filling.held[np.ix_(self.filling.limited, batches + self.first)]
 
     def _fits_exchanged(self, row: int) -> BoolArray:
         """(n,) True for the loads that may trade batches with this load by the rules."""
         allowed, loads, own = self.filling.allowed, self.amounts, self.amounts[:, row : row + 1]
         here, there = self._held(self.at[row : row + 1]), self._held(self.at)
-        return allowed(self.limited, here - own, loads) & allowed(self.limited, there - loads, own)
+        return allowed(self.filling.limited, here - own, loads) & allowed(self.filling.limited, there - loads, own)
 
     def _in_order(self, row: int, batches: LongArray) -> BoolArray:
         """True for the batches after all loads that precede this one and before all loads that follow it."""

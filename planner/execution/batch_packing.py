@@ -94,7 +94,7 @@ def _packed(filling: BatchFilling, members: Sequence[int], more: int, to_the_bri
 
 
 def _batches_needed(filling: BatchFilling, members: Sequence[int]) -> int:
-    """The fewest batches that bytes, moves and rounds allow; packing the loads may need more."""
+    """The fewest batches that the limits and rounds allow; packing the loads may need more."""
     loads, limit = filling.loads, filling.rules.bytes
     needed = -(loads.totals(members) // -filling.limits)
     if limit is not None:

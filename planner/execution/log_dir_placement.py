@@ -33,7 +33,8 @@ class BrokerDirs:
     """One broker's log dirs, by path, and how its replicas were packed.
 
     `room`: the free bytes of each log dir today, by path, if its broker or the YAML says so. `largest_bytes`: the size
-    of its largest replica; `unplaced`: replicas in no known log dir; `moving`: replicas that are moving between two.
+    of its largest replica; `unplaced`: replicas in no known log dir; `moving`: replicas that are moving between two
+    log dirs.
     """
 
     broker: int

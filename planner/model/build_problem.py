@@ -15,7 +15,7 @@ from planner.model.problem import NEVER_LEADS, UNCAPPED, BoolArray, IntArray, Lo
 from planner.model.rack_spread import crowding, uneven_racks
 from planner.model.spec import Changes, Spec
 from planner.model.together import with_slots
-from planner.model.topic_patterns import first_rule, last_rule
+from planner.model.topic_patterns import first_rule
 
 
 def build(spec: Spec) -> Problem:
@@ -305,7 +305,9 @@ def _replication_factors(spec: Spec, topics: Sequence[Topic], replicas: IntArray
     counts = [len(topic.partitions) for topic in topics]
     of_new = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
     asked = np.repeat(_ints(of_new.get(topic.name, 0) for topic in topics), counts)
-    rules = [None if topic.deleting else last_rule(topic.name, spec.changes.set_replication_factor) for topic in topics]
+    rules = [
+        None if topic.deleting else first_rule(topic.name, spec.changes.set_replication_factor) for topic in topics
+    ]
     per_row = np.repeat(_ints(0 if rule is None else rule.replication_factor for rule in rules), counts)
     kept = np.where(per_row > 0, per_row, held)
     return np.where(held > 0, kept, asked).astype(np.int32)

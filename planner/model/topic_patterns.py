@@ -1,9 +1,9 @@
 """Shell-style patterns of topic names: `orders-*`; `?` for one character, `[ab]` for one of these.
 
-If several rules of a list match a topic, the first counts; of new replication factors the last.
+If several rules of a list match a topic, the first counts.
 """
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Set
 from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
 
@@ -33,8 +33,3 @@ def matching(names: Set[str], pattern: str) -> set[str]:
 def first_rule(name: str, rules: Iterable[_Rule]) -> _Rule | None:
     """The first rule whose pattern matches the topic; None if there is none."""
     return next((rule for rule in rules if fnmatchcase(name, rule.topics)), None)
-
-
-def last_rule(name: str, rules: Sequence[_Rule]) -> _Rule | None:
-    """The last rule whose pattern matches the topic; None if there is none."""
-    return first_rule(name, reversed(rules))

@@ -110,13 +110,13 @@ _NO_ADDRESSES = (
 def next_steps_on_screen(plan: Plan, folder: str | None, files: int) -> ViewSection:
     """The place of the files, and the commands to type next."""
     if plan.refused:
-        return ViewSection("", (Facts((("Next", refused(plan)),)),))
+        return ViewSection("", (Facts((("Next", if_refused(plan)),)),))
     if folder is None:
         return ViewSection("", ())
     at = PurePath(folder)
     play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
     written = f" ({counted(files, 'file')})" if files else ""
-    facts: list[tuple[str, Value]] = [("Files", f"{at}/{written}: {files_of(plan)}")]
+    facts: list[tuple[str, Value]] = [("Files", f"{at}/{written}: {what_to_open(plan)}")]
     if plan.has_something_to_do:
         if not plan.cluster.bootstrap_servers:
             facts.append(("Addresses", _NO_ADDRESSES))
@@ -138,12 +138,12 @@ def next_steps_on_screen(plan: Plan, folder: str | None, files: int) -> ViewSect
 def commands(plan: Plan, folder: str | None) -> Lines:
     """The place of the files, and the commands to type."""
     if plan.refused:
-        told_next = refused(plan)
+        told_next = if_refused(plan)
         return Lines((f"{told_next[0].upper()}{told_next[1:]}.",))
-    written: tuple[Value, ...] = (f"Files, in the folder of this report: {files_of(plan)}.",)
+    written: tuple[Value, ...] = (f"Files, in the folder of this report: {what_to_open(plan)}.",)
     where, ansible = ", in the plan's folder", "ansible"
     if folder is not None:
-        written = ("Files: ", Name(f"{PurePath(folder)}/"), f": {files_of(plan)}.")
+        written = ("Files: ", Name(f"{PurePath(folder)}/"), f": {what_to_open(plan)}.")
         where, ansible = "", shlex.quote(str(PurePath(folder) / "ansible"))
     if not plan.has_something_to_do:
         return Lines((Joined(written),))
@@ -170,7 +170,7 @@ def commands(plan: Plan, folder: str | None) -> Lines:
     return Lines(tuple(map(Joined, lines)), "command")
 
 
-def files_of(plan: Plan) -> str:
+def what_to_open(plan: Plan) -> str:
     """What to do with which file of a plan's folder."""
     return "read report.html, review plan.json" + (", run ansible/" if plan.has_something_to_do else "")
 
@@ -182,7 +182,7 @@ def before_next_step(plan: Plan) -> str:
     return f"capture the state again{listed}"
 
 
-def refused(plan: Plan) -> str:
+def if_refused(plan: Plan) -> str:
     """What to do about exceeded limits; a budget is suggested only if it limits the same amounts."""
     exceeded = [gate for gate in plan.limits if gate.crossed]
     crossed = {gate.key for gate in exceeded}

@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from planner.execution.limits_and_safety import (
-    bound_of,
-)
+from planner.execution.limits_and_safety import bound_of
 from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline

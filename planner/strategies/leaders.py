@@ -29,17 +29,15 @@ from planner.model.problem import (
     leaderless,
     may_be_elected,
     may_lead,
-    sums_at,
 )
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
-from planner.scoring.windows import OPEN_BYTES, Windows, opened, windows, within_windows
+from planner.scoring.windows import OPEN_BYTES, Windows, windows, within_windows
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.placement import as_wide
 from planner.strategies.load_windows.local_search import polish, repair
-from planner.strategies.load_windows.local_search_state import SearchPlacement, SearchState
+from planner.strategies.load_windows.local_search_state import SearchPlacement, of_leaders
 
 
 def order(
@@ -144,6 +142,7 @@ def _cheapest_exchange(
         handing = (led >= 0) & (able & spare).any(axis=1)
         spare |= np.bincount(led[handing], minlength=len(left)) > 0
     in_racks = on.astype(np.int64) @ (racks[:, None] == racks)
+    alike = np.unique(np.stack([kinds, problem.size_bytes]), axis=1, return_inverse=True)[1].reshape(-1)
     for here, there in zip(*np.nonzero(on[stuck].any(axis=0)[:, None] & spare), strict=True):
         to_here, to_there = (
             may_hold(problem, every, brokers[at])
@@ -157,10 +156,24 @@ def _cheapest_exchange(
         # The bytes copied in addition (negative: saved) if a partition goes from the first broker to the second.
         more = problem.size_bytes * (todays[:, here].astype(np.int64) - todays[:, there])
         pair = _cheapest_of_a_kind(kinds, (one, more[one]), (other, -more[other]))
+        # Partitions of one size leave each disk as full as it is.
+        if pair and _overfills(problem, wanted, on, (int(here), int(there)), pair[1:]):
+            pair = _cheapest_of_a_kind(alike, (one, more[one]), (other, -more[other]))
         if pair is None and len(alone := within_windows(problem, wanted, on, one, here, there)):
             pair = int(more[alone].min()), int(alone[more[alone].argmin()]), -1
         ways += [(pair[2] < 0, *pair, int(here), int(there))] if pair else []
     return min(ways, key=lambda way: way[:2])[2:] if ways else None
+
+
+def _overfills(
+    problem: Problem, wanted: Windows, on: BoolArray, brokers: tuple[int, int], rows: tuple[int, int]
+) -> bool:
+    """True if two rows that exchange these brokers fill a disk above its window. `on` (P, Bt): all rows' replicas."""
+    if wanted.disk is None:
+        return False
+    at, (one, other) = list(brokers), problem.size_bytes[list(rows)]
+    more = np.array([other - one, one - other])
+    return bool(((more > 0) & (problem.size_bytes @ on[:, at] + more > wanted.disk[1, at])).any())
 
 
 def _cheapest_of_a_kind(
@@ -342,59 +355,9 @@ def even_out(
     windowed = [(wanted.network_out, problem)]
     windowed += [(each.windows.network_out, each.problem) for each in grown if each.windows.network_out is not None]
     windows, sent = np.stack([window for window, _ in windowed]), np.stack([sent_by_leader(of) for _, of in windowed])
-    placement = SearchPlacement(_search(problem, placed, leaders, here, rows, (wanted, windows, sent), on), on)
+    placement = SearchPlacement(of_leaders(problem, placed, leaders, here, rows, (wanted, windows, sent), on), on)
     repair(placement)
     polish(placement)
     chosen = leaders.copy()
     chosen[rows] = targets[placement.on.argmax(axis=1)]
     return chosen
-
-
-def _search(
-    problem: Problem,
-    placed: IntArray,
-    leaders: IntArray,
-    here: IntArray,
-    rows: IntArray,
-    asked: tuple[Windows, LongArray, LongArray],
-    on: BoolArray,
-) -> SearchState:
-    """The free rows (M,) as a local search with one replica per row: its leader, now on a broker of `on` (M, Bt)."""
-    wanted, windows, sent = asked
-    weights, totals = sent[:, rows], sent[:, rows].sum(axis=1)
-    fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (here[leaders] >= 0)), rows)
-    fixed_cells, by_topic = (
-        counts_by_group(problem, leaders[which][:, None], problem.topic_of[which], len(problem.topic_names))
-        for which in (fixed, rows)
-    )
-    fixed_sent = np.stack([sums_at(on.shape[1], here[leaders[fixed]], of[fixed]) for of in sent])
-    allowed = np.zeros(on.shape, dtype=bool, order="F")
-    at, slots = np.nonzero(may_be_elected(problem, placed, rows))
-    allowed[at, here[placed[rows[at], slots]]] = True
-    topics = wanted.topic_leaders
-    of_topics = opened(np.stack([by_topic] * 2)) if topics is None else as_wide(topics - fixed_cells, by_topic)
-    return SearchState(
-        topics=problem.topic_of[rows],
-        costs=np.full(len(rows), max(1, int(weights[0].mean())), dtype=np.int64),
-        levels=_levels(problem, rows, here, on.shape[1]),
-        allowed=allowed,
-        racks=np.zeros(on.shape[1], dtype=np.int64),
-        least=np.ones((len(rows), 1), dtype=np.int64),
-        most=np.ones((len(rows), 1), dtype=np.int64),
-        loads=weights,
-        # Bytes sent in one hour's scenario count as much as bytes sent on average.
-        scales=np.maximum(totals[0] // np.maximum(totals, 1), 1),
-        load_windows=windows - fixed_sent[:, None],
-        cell_windows=of_topics,
-        broker_windows=as_wide(wanted.leaders - fixed_cells.sum(axis=0), by_topic.sum(axis=0)),
-    )
-
-
-def _levels(problem: Problem, rows: IntArray, here: IntArray, brokers: int) -> IntArray:
-    """(M, Bt): 2 if a broker isn't today's preferred leader, plus 1 if it doesn't lead at this moment."""
-    levels = np.full((len(rows), brokers), 3, dtype=np.int8, order="F")
-    for todays, worth in zip(led_now(problem)[rows].T, (2, 1), strict=True):
-        at = np.where(todays >= 0, here[todays], -1)
-        stays = np.flatnonzero(at >= 0)
-        levels[stays, at[stays]] -= worth
-    return levels

@@ -127,7 +127,7 @@ def questions(study: FailureStudy, wanted: Iterable[FailureSets]) -> list[Callab
 
 
 def together(answers: Iterable[pa.Table]) -> pa.Table:
-    """The rows of all chunks. There may be none: racks are to fail and no broker has one."""
+    """The rows of all chunks, none without a chunk: racks are to fail, and no broker has one."""
     return pa.concat_tables([ROW_SCHEMA.empty_table(), *answers]).combine_chunks()
 
 

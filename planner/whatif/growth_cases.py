@@ -215,7 +215,7 @@ def questions(cases: Iterable[GrowthCase]) -> list[Callable[[], Row]]:
 
 def run(cases: Iterable[GrowthCase]) -> list[Row]:
     """Every case's row, in this process."""
-    return [evaluate(case) for case in cases]
+    return [each() for each in questions(cases)]
 
 
 def chosen(cases: Sequence[GrowthCase], rows: Sequence[Row]) -> dict[str, str]:

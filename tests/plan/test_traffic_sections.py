@@ -18,7 +18,7 @@ from planner.model.spec import Changes, Choice, Monthly, RackTraffic, Rate, Repo
 from planner.plan.build import RefusedPlanError, planned
 from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow, TopicOfHourRow, WorstHourRow
 from planner.plan.traffic_sections import cross_rack
-from planner.report import cluster_tables, plots, sentences, verdict
+from planner.report import cluster_tables, plan_sections_and_next_steps, plots, sentences, verdict
 from planner.report.plot_movement import movement
 from planner.scoring.missed_windows import relaxed
 from planner.scoring.score import ScoringBasis, score
@@ -265,7 +265,7 @@ def test_the_worst_hour_and_the_p99_of_all_hours_are_gates() -> None:
         exact = "" if value < 1000 else f" ({value} bytes/s)"
         line = f"limits.{name}: the plan comes to {size(value)}/s{exact}, allowed: at most {stated(value - 1)}/s"
         assert line in str(refused.value)
-        assert f"raise limits.{name} to " in verdict.refused_next(refused.value.plan)
+        assert f"raise limits.{name} to " in plan_sections_and_next_steps.if_refused(refused.value.plan)
         with pytest.raises(UnsafePlanError, match=f"limits.{name} can't be judged, the hours of the week are unknown"):
             plan_of(replace(kept, week=None))
 

@@ -19,7 +19,7 @@ from test_totals import plan_of, wishes
 
 from planner.approval import plan_diff
 from planner.cli import one_spec, review, whatif_fleet
-from planner.cli.one_spec import FleetJob, rendered_files
+from planner.cli.one_spec import SpecJob, rendered_files
 from planner.cli.whatif_fleet import FleetPlan
 from planner.export.terraform_data_source import described
 from planner.model.spec import ReportSections, Spec
@@ -51,7 +51,7 @@ def outputs(plan: dict[str, Any]) -> dict[str, str]:
     """Everything that is printed or written for people, by name."""
     console = Console(file=StringIO(), width=200)
     terminal.show_plan(typed(plan), console, detail="everything")
-    row = whatif_fleet.summary(FleetPlan(FleetJob(spec=None, folder=None), typed(plan), ()))  # type: ignore[arg-type]
+    row = whatif_fleet.summary(FleetPlan(SpecJob(spec=None, folder=None), typed(plan), ()))  # type: ignore[arg-type]
     terminal.show(whatif_fleet.view([row]), console)
     nothing = {**plan, "plan_id": "0" * 64, "partitions": [], "batches": []}
     difference = plan_diff.diff(typed(nothing), typed(plan))

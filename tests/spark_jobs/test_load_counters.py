@@ -97,7 +97,7 @@ def test_a_small_fall_is_no_reset(spark: Any) -> None:
     half = HOUR // 2
     measures = [
         *counter("bytes_in", [(0, 9e9), (half, 9e9 + 36e6), (half + 1, 9e9 + 35e6), (HOUR, 9e9 + 72e6)]),
-        *counter("offset", [(0, 10_000), (half, 11_000), (HOUR, 10_900)], 0),
+        *counter("offset", [(0, 10_000), (half, 11_000), (half + 2, 10_000), (HOUR, 9_000)], 0),
         *counter("offset", [(0, 50), (HOUR, 1050)], 1),
     ]
 
@@ -121,15 +121,19 @@ def test_growth_over_several_hours_is_spread_and_a_gap_is_left_out(spark: Any) -
 
 
 def test_what_a_broker_counted_in_a_gap_isnt_zero(spark: Any) -> None:
-    """While only broker 2's exporter is down, the topic's rate is unknown. While broker 2 itself is down, it adds 0."""
+    """While only broker 2's exporter is down, the topic's rate is unknown. While broker 2 itself is down, or
+    counts no byte, it adds 0.
+    """
     every = [(hour * HOUR, hour * 36e6) for hour in range(11)]
     of_one = [*counter("bytes_in", every), *counter("offset", [(at, at) for at, _ in every], 0)]
 
     unseen = rates(spark, [*of_one, *counter("bytes_in", [*every[:2], *every[9:]], broker="2")])
     down = rates(spark, [*of_one, *counter("bytes_in", [*every[:2], (9 * HOUR, 0), (10 * HOUR, 36e6)], broker="2")])
+    idle = rates(spark, [*of_one, *counter("bytes_in", [(0, 5e9), (HOUR, 5e9), (9 * HOUR, 5e9)], broker="2")])
 
     assert [20_000, *[None] * 8, 20_000] == [unseen.get(("a", 0, hour), (None,))[0] for hour in range(10)]
     assert [20_000, *[10_000] * 8, 20_000] == [down["a", 0, hour][0] for hour in range(10)]
+    assert {10_000} == {rate[0] for rate in idle.values()}
 
 
 def test_partitions_that_moved_are_counted(spark: Any) -> None:

@@ -222,16 +222,20 @@ def test_partitions_change_places_where_too_few_can_be_led_elsewhere() -> None:
     assert solution.least_bytes <= moved(problem, as_plan(solution.assignment))[0]
 
 
-def test_partitions_of_two_topics_change_places_if_nothing_else_keeps_the_caps() -> None:
-    """Brokers 1 and 2 may lead one of three partitions each, and no broker has room for another replica."""
-    rows = {"abcdef"[at]: [(1, 2) if at < 3 else (3, 4)] for at in range(6)}
-    sizes = {name: [100 + at] for at, name in enumerate(rows)}
+@pytest.mark.parametrize(("limit_bytes", "copied"), [(-1, 100 + 1), (250, 100 + 100)])
+def test_partitions_of_two_topics_change_places_if_nothing_else_keeps_the_caps(limit_bytes: int, copied: int) -> None:
+    """Brokers 1 and 2 may lead one of three partitions each, and no broker has room for another replica.
+
+    The smallest of brokers 3 and 4 goes, or one as large as the one that comes if their disks have no more room.
+    """
+    rows = {name: [(1, 2) if name < "d" else (3, 4)] for name in "abcdef"}
+    sizes = {name: [1 if name == "d" else 100] for name in rows}
     problem = problem_of(no_racks(1, 2, 3, 4), rows, sizes=sizes)
     problem = with_caps(problem, dict.fromkeys(range(1, 5), 3), {1: 1, 2: 1})
+    problem = replace(problem, disk_limit_bytes=np.array([-1, -1, limit_bytes, limit_bytes]))
     solution = solve(problem, problem.balance)
     assert () == independent_check.check(problem, solution.assignment)
-    # The smallest partition of each kind.
-    assert 100 + 103 == moved(problem, as_plan(solution.assignment))[0]
+    assert copied == moved(problem, as_plan(solution.assignment))[0]
 
 
 def test_leaders_that_may_not_change_use_up_a_cap() -> None:

@@ -16,7 +16,7 @@ from planner.model.recorded import SpecLimits
 from planner.model.spec import Choice, Monthly, Rate, ReportSections, Spec, Sweep
 from planner.plan.build import RefusedPlanError, planned
 from planner.plan.document.plan_types import Plan
-from planner.report import summary, verdict
+from planner.report import plan_sections_and_next_steps, summary
 from planner.report.view import Quantity
 from planner.sweep import evaluate
 from planner.sweep.choice import Swept, alternatives
@@ -137,7 +137,9 @@ def test_months_are_a_gate() -> None:
     with pytest.raises(RefusedPlanError) as refused:
         plan_of(asked(limits=SpecLimits(months_until_full=4, replicas_moved=100)))
     assert "limits.months_until_full: the plan lasts 3 months, allowed: at least 4 months" in str(refused.value)
-    assert "written: lower limits.months_until_full to 3, or ask" in verdict.refused_next(refused.value.plan)
+    assert "written: lower limits.months_until_full to 3, or ask" in plan_sections_and_next_steps.if_refused(
+        refused.value.plan
+    )
     unknown = (replace(asked(), growth=Monthly()), asked(disk=None))
     for each in unknown:
         with pytest.raises(UnsafePlanError, match="months_until_full can't be judged, how topics grow or a broker's"):

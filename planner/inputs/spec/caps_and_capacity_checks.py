@@ -247,9 +247,10 @@ def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterato
     fixed, every = Counter[int](), Counter[int]()
     leaving = leaving_brokers(document)
     for topic in assignment.topics:
+        moves = not topic.deleting and chosen.moves(topic.name)
         for row in topic.partitions:
             every.update(row.replicas if not leaving & set(row.replicas) else ())
-            fixed.update(row.replicas if topic.deleting or chosen.keeps(topic.name, row.replicas) else ())
+            fixed.update(() if moves and chosen.is_near(row.replicas) else row.replicas)
     for broker in target_brokers(document):
         cap = broker.max_replicas
         if cap is not None and fixed[broker.id] > cap:

@@ -21,7 +21,7 @@ DocumentRule = Callable[[Document], Iterator[PathFinding]]
 TopicRule = Callable[[Document, Assignment], Iterator[PathFinding | Finding]]
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
-# Keys that several modules of rules read.
+# Keys that several modules of rules read: of brokers, of topics, and all that say where replicas may be.
 BROKERS, ADDED, DEMOTED = "cluster.brokers", "changes.add_brokers", "changes.demote_brokers"
 CREATED, GROWN, FACTORS = "changes.create_topics", "changes.add_partitions", "changes.set_replication_factor"
 PLACED = (*TARGET_KEYS, "broker_sets", "placement")

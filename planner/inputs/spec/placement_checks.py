@@ -47,7 +47,7 @@ from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.cluster import LEADERS, Apart, some
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted
-from planner.model.topic_patterns import first_rule, last_rule, matching
+from planner.model.topic_patterns import first_rule, matching
 
 SET_RULES: RuleList[DocumentRule] = RuleList()
 PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
@@ -381,5 +381,5 @@ def replicas_after(document: Document, assignment: Assignment) -> dict[str, int]
         for topic in assignment.topics
         if not topic.deleting
     }
-    asked = {name: rule.replication_factor for name in kept if (rule := last_rule(name, changes)) is not None}
+    asked = {name: rule.replication_factor for name in kept if (rule := first_rule(name, changes)) is not None}
     return kept | asked | {new.topic: new.replication_factor for new in created_topics(document)}

@@ -35,7 +35,7 @@ from planner.model.errors import Finding, ImportStateError, Place, PlannerError,
 from planner.model.load_history import WeekOfLoad
 from planner.model.recorded import InputRow
 from planner.model.spec import DescribedGroup, Monthly, Spec
-from planner.model.topic_patterns import last_rule
+from planner.model.topic_patterns import first_rule
 
 _OF_DOCUMENT = (*DOCUMENT_RULES, *SET_RULES, *LEADER_RULES, *CAPACITY_RULES)
 _OF_TOPICS = (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *CAPACITY_TOPIC_RULES, *LEADER_TOPIC_RULES)
@@ -277,7 +277,7 @@ def _as_asked(spec: Spec) -> Iterator[Topic]:
     made = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
     for topic in topics_after(spec):
         rules = spec.changes.set_replication_factor if topic.name in today else ()
-        rule = last_rule(topic.name, rules)
+        rule = first_rule(topic.name, rules)
         factors = (
             rule.replication_factor if rule else len(row.replicas) or made[topic.name] for row in topic.partitions
         )

@@ -202,8 +202,8 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
     """Topics and partitions that may not move must not need to: for leaving brokers or a new replication factor."""
     chosen, leaving = topic_filter(document), leaving_brokers(document)
     fixed = {
-        topic.name: [row.replicas for row in topic.partitions if chosen.keeps(topic.name, row.replicas)]
-        for topic in assignment.topics
+        topic.name: [row.replicas for row in topic.partitions if not (moves and chosen.is_near(row.replicas))]
+        for topic, moves in ((each, chosen.moves(each.name)) for each in assignment.topics)
     }
     stuck = [name for name, rows in fixed.items() if any(leaving & set(replicas) for replicas in rows)]
     if stuck:

@@ -8,8 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.problem import BoolArray, IntArray, LongArray, sums_at
-from planner.scoring.windows import Windows
+from planner.model.build_problem import led_now
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, may_be_elected, sums_at
+from planner.scoring.broker_loads import counts_by_group
+from planner.scoring.windows import Windows, opened
+from planner.strategies.flow.placement import as_wide
 from planner.strategies.flow.placement_network import Layout, windowed
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.work_limits import SAMPLED_ROWS
@@ -197,6 +200,56 @@ def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoad
         cell_windows=topics.bounds.reshape(2, layout.topic_count, -1),
         broker_windows=brokers.bounds,
     )
+
+
+def of_leaders(
+    problem: Problem,
+    placed: IntArray,
+    leaders: IntArray,
+    here: IntArray,
+    rows: IntArray,
+    asked: tuple[Windows, LongArray, LongArray],
+    on: BoolArray,
+) -> SearchState:
+    """The free rows (M,) as a local search with one replica per row: its leader, now on a broker of `on` (M, Bt)."""
+    wanted, windows, sent = asked
+    weights, totals = sent[:, rows], sent[:, rows].sum(axis=1)
+    fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (here[leaders] >= 0)), rows)
+    fixed_cells, by_topic = (
+        counts_by_group(problem, leaders[which][:, None], problem.topic_of[which], len(problem.topic_names))
+        for which in (fixed, rows)
+    )
+    fixed_sent = np.stack([sums_at(on.shape[1], here[leaders[fixed]], of[fixed]) for of in sent])
+    allowed = np.zeros(on.shape, dtype=bool, order="F")
+    at, slots = np.nonzero(may_be_elected(problem, placed, rows))
+    allowed[at, here[placed[rows[at], slots]]] = True
+    topics = wanted.topic_leaders
+    of_topics = opened(np.stack([by_topic] * 2)) if topics is None else as_wide(topics - fixed_cells, by_topic)
+    return SearchState(
+        topics=problem.topic_of[rows],
+        costs=np.full(len(rows), max(1, int(weights[0].mean())), dtype=np.int64),
+        levels=_levels(problem, rows, here, on.shape[1]),
+        allowed=allowed,
+        racks=np.zeros(on.shape[1], dtype=np.int64),
+        least=np.ones((len(rows), 1), dtype=np.int64),
+        most=np.ones((len(rows), 1), dtype=np.int64),
+        loads=weights,
+        # Bytes sent in one hour's scenario count as much as bytes sent on average.
+        scales=np.maximum(totals[0] // np.maximum(totals, 1), 1),
+        load_windows=windows - fixed_sent[:, None],
+        cell_windows=of_topics,
+        broker_windows=as_wide(wanted.leaders - fixed_cells.sum(axis=0), by_topic.sum(axis=0)),
+    )
+
+
+def _levels(problem: Problem, rows: IntArray, here: IntArray, brokers: int) -> IntArray:
+    """(M, Bt): 2 if a broker isn't today's preferred leader, plus 1 if it doesn't lead at this moment."""
+    levels = np.full((len(rows), brokers), 3, dtype=np.int8, order="F")
+    for todays, worth in zip(led_now(problem)[rows].T, (2, 1), strict=True):
+        at = np.where(todays >= 0, here[todays], -1)
+        stays = np.flatnonzero(at >= 0)
+        levels[stays, at[stays]] -= worth
+    return levels
 
 
 @dataclass(eq=False)
