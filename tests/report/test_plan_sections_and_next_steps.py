@@ -12,7 +12,7 @@ from report_documents import GB, broker, small, with_alternatives
 
 from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 from planner.report import markdown, plot_movement, terminal
-from planner.report.plan_sections_and_next_steps import before_next_step, refused, sections
+from planner.report.plan_sections_and_next_steps import before_next_step, if_refused, sections
 from planner.report.view import Facts, Lines, Table
 
 
@@ -90,15 +90,15 @@ def test_the_next_step_of_a_plan_that_is_not_safe_is_what_its_reasons_allow() ->
     """If a limit is exceeded too, both are said."""
     plan = small(unsafe=["broker 5 is cordoned"])
     assert "nothing was written: do what is allowed (see Unsafe), then run the same command again" == (
-        refused(typed(plan))
+        if_refused(typed(plan))
     )
-    both = refused(typed(plan | {"limits": [crossed("gap")]}))
+    both = if_refused(typed(plan | {"limits": [crossed("gap")]}))
     assert both.endswith(", or ask for less; do what is allowed (see Unsafe); then run the same command again")
 
 
 def test_a_plan_too_slow_may_copy_faster() -> None:
     """A plan that takes too long may also get a higher throttle."""
-    told = refused(typed(small(limits=[crossed("eta", 120)])))
+    told = if_refused(typed(small(limits=[crossed("eta", 120)])))
     assert "raise limits.eta to 2 min, or raise execution.throttle, or ask for less; then" in told
 
 
@@ -106,10 +106,10 @@ def test_no_limit_beyond_the_whole_disk_is_offered() -> None:
     """`limits.disk_used` is at most 100 %, so a larger value isn't suggested; the disk is called too small."""
     plan = small(limits=[{"key": "limits.disk_used", "limit": 40 * GB, "value": 49 * GB, "broker": 1}])
     plan["brokers"][0]["disk_bytes"] = 45 * GB
-    told = refused(typed(plan))
+    told = if_refused(typed(plan))
     assert told == "nothing was written: broker 1's disk is too small; ask for less; then run the same command again"
     plan["brokers"][0]["disk_bytes"] = 100 * GB
-    assert "raise limits.disk_used to 49 %, or ask for less" in refused(typed(plan))
+    assert "raise limits.disk_used to 49 %, or ask for less" in if_refused(typed(plan))
 
 
 def test_brokers_that_have_joined_are_moved_before_the_next_step() -> None:

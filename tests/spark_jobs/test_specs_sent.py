@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from planner.model.errors import SetupError
-from spark_jobs import carrier, specs
+from spark_jobs import carrier, fleet
 
 COUNT = 9
 
@@ -50,7 +50,7 @@ class Workers:
 
 def sent(at_once: int | None = None) -> list[tuple[int, Any]]:
     """The squares of some numbers, as strings that are sent in pieces."""
-    return sorted(specs.sent("spark", square, range(1, COUNT), pickle.dumps, at_once))  # type: ignore[arg-type]
+    return sorted(fleet.sent("spark", square, range(1, COUNT), pickle.dumps, at_once))  # type: ignore[arg-type]
 
 
 def square(number: int) -> str:
@@ -67,7 +67,7 @@ def test_each_is_answered_once_and_so_many_are_at_work(
     piece: int, at_once: int | None, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By default, as many specs are at work as a job has tasks. An answer is joined from its pieces."""
-    monkeypatch.setattr(specs, "_PIECE_BYTES", piece)
+    monkeypatch.setattr(fleet, "_PIECE_BYTES", piece)
     workers = Workers(monkeypatch)
     assert SQUARES == sent(at_once)
     assert (COUNT - 1, False) == (workers.begun, workers.canceled.is_set())
@@ -76,9 +76,9 @@ def test_each_is_answered_once_and_so_many_are_at_work(
 
 def test_executors_that_join_get_specs_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks are counted again as answers arrive, so executors that join get specs, too."""
-    monkeypatch.setattr(specs, "_COUNTED_SECONDS", 0)
+    monkeypatch.setattr(fleet, "_COUNTED_SECONDS", 0)
     workers = Workers(monkeypatch, tasks=1)
-    answers = specs.sent("spark", square, range(1, COUNT), pickle.dumps)  # type: ignore[arg-type]
+    answers = fleet.sent("spark", square, range(1, COUNT), pickle.dumps)  # type: ignore[arg-type]
     workers.met = threading.Barrier(2)
     found = [next(answers)]
     workers.tasks = 4
@@ -101,7 +101,7 @@ def test_who_needs_no_more_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the caller stops reading answers, as when its disk is full, the other specs are canceled."""
     workers = Workers(monkeypatch, tasks=1)
     workers.wrong = COUNT
-    answers = specs.sent("spark", square, range(1, COUNT), pickle.dumps)  # type: ignore[arg-type]
+    answers = fleet.sent("spark", square, range(1, COUNT), pickle.dumps)  # type: ignore[arg-type]
     next(answers)
     answers.close()  # type: ignore[attr-defined]
     assert workers.canceled.is_set()
