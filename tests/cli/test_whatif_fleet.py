@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from folders import EXAMPLES
+from folders import copy_examples
 
 from planner.cli import whatif_fleet
 from planner.cli.main import main
@@ -21,9 +21,7 @@ GOOD = ("expand", "leaders-only", "no-racks")
 def clusters(tmp_path, monkeypatch) -> Path:
     """A folder with three valid specs; commands run in its parent folder."""
     folder = tmp_path / "clusters"
-    shutil.copytree(EXAMPLES / "state", folder / "state")
-    for name in GOOD:
-        shutil.copy(EXAMPLES / f"{name}.yaml", folder)
+    copy_examples(folder, GOOD)
     monkeypatch.chdir(tmp_path)
     return folder
 

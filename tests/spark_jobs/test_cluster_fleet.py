@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from folders import EXAMPLES
+from folders import EXAMPLES, copy_examples
 from spark_servers import Cluster, Server, connect, machine, standalone
 from test_fleet import GOOD, files
 from test_launch import processes
@@ -30,12 +30,10 @@ Start = Callable[..., subprocess.Popen[str]]
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with five specs. One of them names an assignor that is in the same folder."""
     folder = tmp_path_factory.mktemp("fleet") / "clusters"
-    shutil.copytree(EXAMPLES / "state", folder / "state")
+    name, theirs, own = OWN
+    copy_examples(folder, (*GOOD, name))
     shutil.copytree(EXAMPLES / "consumers", folder / "consumers")
     shutil.copy(EXAMPLES / "consumers" / "custom_assignor.py", folder)
-    name, theirs, own = OWN
-    for each in (*GOOD, name):
-        shutil.copy(EXAMPLES / f"{each}.yaml", folder)
     text = (folder / f"{name}.yaml").read_text()
     assert theirs in text
     (folder / f"{name}.yaml").write_text(text.replace(theirs, own))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from folders import EXAMPLES
+from folders import copy_examples
 
 from planner.cli import one_spec
 from planner.cli.main import main
@@ -92,9 +91,7 @@ def test_cores_of_a_local_master(monkeypatch: pytest.MonkeyPatch) -> None:
 def clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with four good specs. Commands run in its parent folder."""
     folder = tmp_path / "clusters"
-    shutil.copytree(EXAMPLES / "state", folder / "state")
-    for name in GOOD:
-        shutil.copy(EXAMPLES / f"{name}.yaml", folder)
+    copy_examples(folder, GOOD)
     monkeypatch.chdir(tmp_path)
     return folder
 

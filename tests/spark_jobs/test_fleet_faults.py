@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from folders import EXAMPLES
+from folders import copy_examples
 from test_fleet import GOOD, files
 from test_launch import (
     INTERRUPTED,
@@ -34,9 +34,7 @@ MOMENTS = 10
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with four specs."""
     folder = tmp_path_factory.mktemp("clusters")
-    shutil.copytree(EXAMPLES / "state", folder / "state")
-    for name in GOOD:
-        shutil.copy(EXAMPLES / f"{name}.yaml", folder)
+    copy_examples(folder, GOOD)
     return folder
 
 
