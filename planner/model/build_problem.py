@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.cluster import LEADERS, Broker, Partition, PartitionKey, Topic, in_force, min_insync_replicas
+from planner.model.cluster import (
+    LEADERS,
+    Broker,
+    Partition,
+    PartitionKey,
+    Topic,
+    in_force,
+    min_insync_replicas,
+    perhaps_in_sync,
+)
 from planner.model.cordons import with_cordons
 from planner.model.growth_forecast import with_sizes_ahead
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, busiest_hours, hour_name
@@ -185,11 +194,10 @@ def _movable(
 
 
 def _out_of_sync(rows: Sequence[Partition], ids: IntArray) -> BoolArray | None:
-    """(B,): brokers that hold replicas but are in no known ISR, so that they can't be elected; None without any."""
+    """(B,): brokers that hold replicas but are in no ISR, so that they can't be elected; None without any."""
     known = [row for row in rows if row.isr is not None and row.leader is not None]
     holding = {broker for row in known for broker in row.replicas}
-    in_sync = {broker for row in known for broker in (*(row.isr or ()), row.leader)}
-    off = np.isin(ids, sorted(holding - in_sync))
+    off = np.isin(ids, sorted(holding - perhaps_in_sync(rows)))
     return off if off.any() else None
 
 

@@ -237,21 +237,25 @@ class PartitionChange(ReplicaLists):
         return self.leader_before != self.after[0] and self.reason is not Reason.BALANCE_LOG_DIRS
 
 
+def perhaps_in_sync(partitions: Iterable[Partition]) -> set[int]:
+    """The brokers that lead a partition or are in a leader's ISR; all of its replicas where the ISR is unknown."""
+    led = [row for row in partitions if row.leader is not None]
+    return {broker for row in led for broker in (row.leader, *(row.replicas if row.isr is None else row.isr))}
+
+
 def down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
     """The id and a sentence for each broker whose replicas are all out of sync, so in no leader's ISR.
 
     For a partition without a leader, Kafka shows the last ISR. All of its brokers are down, or one of them would lead.
     """
-    known = [row for row in partitions if row.isr is not None]
+    rows = list(partitions)
+    known = [row for row in rows if row.isr is not None]
     held = Counter(broker for row in known for broker in row.replicas)
     listed = {broker for row in known for broker in row.isr or ()}
-    in_sync = {broker for row in known if row.leader is not None for broker in (row.leader, *(row.isr or ()))}
-    for broker in sorted(held.keys() - in_sync):
+    for broker in sorted(held.keys() - perhaps_in_sync(rows)):
         aside = ", leaderless partitions aside" if broker in listed else ""
-        yield (
-            broker,
-            f"broker {broker} is in no ISR of its {counted(held[broker], 'replica')}{aside}: it seems to be down",
-        )
+        found = f"broker {broker} is in no ISR of its {counted(held[broker], 'replica')}{aside}: it seems to be down"
+        yield broker, found
 
 
 def unions(topics: Iterable[Topic]) -> Iterator[str]:

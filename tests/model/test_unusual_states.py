@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.cluster import Partition, Topic, down, some, unions
+from planner.model.build_problem import build
+from planner.model.cluster import Broker, Cluster, Partition, Topic, down, some, unions
+from planner.model.spec import Changes, Spec
 
 
 def test_a_broker_in_no_leaders_isr_seems_to_be_down() -> None:
@@ -17,6 +19,15 @@ def test_a_broker_in_no_leaders_isr_seems_to_be_down() -> None:
     assert [2, 3] == [broker for broker, _ in down(rows)]
     assert [] == list(down([Partition(0, (1, 2), 1, None), Partition(1, (2, 1), 2, (2, 1))]))
     assert [] == list(down([Partition(0, (1, 2), 1, (2,))])), "a leader is live"
+
+
+@pytest.mark.parametrize("other", [Partition(1, (2, 3), 2, None), Partition(1, (3, 2), 3, None)])
+def test_a_broker_whose_isr_is_unknown_elsewhere_may_be_live(other: Partition) -> None:
+    """A broker out of one ISR isn't said to be down if another partition's ISR, perhaps with it, is unknown."""
+    rows = Partition(0, (1, 2), 1, (1,)), other, Partition(2, (1, 3), 1, (1,))
+    assert [] == list(down(rows))
+    cluster = Cluster("small", (Broker(1), Broker(2), Broker(3)), (Topic("t", rows),))
+    assert build(Spec(cluster, Changes())).out_of_sync is None
 
 
 def test_more_replicas_than_usual_may_be_a_reassignment() -> None:
