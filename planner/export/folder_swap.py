@@ -5,6 +5,7 @@ new, and the files of the old one. With the journal, `settle` completes a swap t
 files that were changed meanwhile; it also ends every swap that wasn't killed.
 """
 
+import contextlib
 import ctypes
 import errno
 import filecmp
@@ -128,13 +129,13 @@ def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> No
     why = f"{target}: an earlier run was killed while it wrote here"
     journal, old = _journal(staging), _old(staging)
     if old is None:
-        shutil.rmtree(staging, ignore_errors=True)
+        _remove(staging)
         if killed:
             say(f"{why}; the folder is unchanged, and what that run left was removed")
         return
     if not target.exists():
         old.rename(target)
-        shutil.rmtree(staging, ignore_errors=True)
+        _remove(staging)
         if killed:
             say(f"{why}; the folder from before was put back")
         return
@@ -146,9 +147,17 @@ def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> No
         say(f"{target}: {shown} changed while the folder was replaced: the folder from before is kept as {old}")
         return
     old.rename(staging / DONE)
-    shutil.rmtree(staging, ignore_errors=True)
+    _remove(staging)
     if killed:
         say(f"{why}; the folder is the one that it wrote, and what else it left was removed")
+
+
+def _remove(staging: Path) -> None:
+    """Remove a folder of the planner's. An old plan's folder may have read-only ones in it."""
+    for path, _, _ in os.walk(staging):
+        with contextlib.suppress(OSError):
+            Path(path).chmod(0o700)
+    shutil.rmtree(staging, ignore_errors=True)
 
 
 def _journal(staging: Path) -> Journal | None:

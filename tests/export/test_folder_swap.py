@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -174,6 +176,22 @@ def test_a_folder_that_came_back_otherwise_gets_what_the_old_one_had(out: Path) 
     assert files(2) | OWN | {"terraform/terraform.tfstate": b"another"} == contents(out)
     assert b"my state" == (left / "old/terraform/terraform.tfstate").read_bytes()
     assert "'terraform/terraform.tfstate' changed while the folder was replaced" in said[-1]
+
+
+def test_an_old_plan_with_a_read_only_folder_is_removed(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody but root can empty a read-only folder, so it is made writable before it is removed."""
+
+    def removed(folder: Path, *, ignore_errors: bool) -> None:
+        closed = [path for path in folder.rglob("*") if path.is_dir() and not path.stat().st_mode & stat.S_IWUSR]
+        if not closed or not ignore_errors:
+            rmtree(folder)
+
+    rmtree = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    folder = next(path for path in out.iterdir() if path.is_dir())
+    folder.chmod(0o555)
+    output_folder.write(out, files(2))
+    assert [out] == [path for path in out.parent.iterdir() if path.is_dir()]
 
 
 def test_others_folders_are_left_alone(out: Path) -> None:
