@@ -37,13 +37,14 @@ _PARTITION_HOUR = ("topic", "partition", "hour")
 
 
 def _increments(measures: DataFrame) -> DataFrame:
-    """The growth of each series in each hour: kind, topic, partition, broker, hour, added, seconds, resets, gaps, and
-    `unknown`, above 0 if the growth of a part of the hour is.
+    """The growth of each series in each hour: kind, topic, partition, broker, hour, added, seconds, first, last,
+    least, resets, gaps, and `unknown`, above 0 if the growth of a part of the hour is.
 
     A counter that falls was reset to 0 and has grown by its new value. A fall by at most an eighth is no reset: two
     scrapers read the counter at nearly the same time, or a follower truncated its log. It then grows from its value
     before the fall. A log that shrank has no known growth for that time. Growth between two values is spread evenly
-    over the time between them; `seconds`: how much of the hour has known growth.
+    over the time between them; `seconds`: how much of the hour has known growth; `first` and `last`: the times
+    in the hour between which the series has values; `least`: the lowest value.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
@@ -66,11 +67,15 @@ def _increments(measures: DataFrame) -> DataFrame:
     )
     begun, ended = f"since div {HOUR_SECONDS}", f"(at - 1) div {HOUR_SECONDS}"
     hours = steps.withColumn("hour", fn.explode(fn.expr(f"sequence({begun}, {ended})")))
-    within = f"least(at, (hour + 1) * {HOUR_SECONDS}) - greatest(since, hour * {HOUR_SECONDS})"
+    first, last = f"greatest(since, hour * {HOUR_SECONDS})", f"least(at, (hour + 1) * {HOUR_SECONDS})"
+    within = f"{last} - {first}"
     once = f"hour = {begun}"
     return hours.groupBy("kind", *_PARTITION_HOUR, "broker").agg(
         fn.sum(fn.expr(f"added * ({within}) / (at - since)")).alias("added"),
         fn.sum(fn.expr(f"IF(unseen, 0, {within})")).alias("seconds"),
+        fn.min(fn.expr(first)).alias("first"),
+        fn.max(fn.expr(last)).alias("last"),
+        fn.min(fn.expr("least(before, value)")).alias("least"),
         fn.count_if(fn.expr(f"{once} AND reset")).alias("resets"),
         fn.count_if(fn.expr(f"{once} AND gap")).alias("gaps"),
         # A counter that began again may be of a broker that was down and wrote nothing.
@@ -85,18 +90,19 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
 
     grown = _increments(measures).withColumn("rate", fn.expr("try_divide(added, seconds)"))
     # Without the growth of a broker's counter, the sum of the others' isn't the topic's.
-    missing, rate = "bool_or(kind = '{0}' AND rate IS NULL AND unknown > 0)", "sum(IF(kind = '{0}', rate, NULL))"
+    missing = "bool_or(kind = '{0}' AND rate IS NULL AND unknown > 0)"
+    # A broker counts a topic only while it leads one of its partitions, perhaps in a part of the hour.
+    of_kind = "FILTER (WHERE kind = '{0}')"
+    rate = f"sum(rate * (last - first)) {of_kind} / (max(last) {of_kind} - min(first) {of_kind})"
     of_topic = grown.groupBy("topic", "hour").agg(
         *(fn.expr(f"IF({missing}, NULL, {rate})".format(kind)).alias(kind) for kind in ("bytes_in", "bytes_out"))
     )
-    # Every replica's log has the same offsets and grows equally; the leader's is ahead.
+    # Every replica's log has the same offsets and grows equally, but one that is copied is behind and grows faster.
+    ahead = "max(IF(kind = '{0}', struct(least, rate), NULL)).rate"
     of_partition = (
         grown.where("partition >= 0 AND seconds > 0")
         .groupBy(*_PARTITION_HOUR)
-        .agg(
-            fn.max(fn.when(fn.col("kind") == "offset", fn.col("rate"))).alias("messages"),
-            fn.max(fn.when(fn.col("kind") == "size", fn.col("rate"))).alias("grown"),
-        )
+        .agg(*(fn.expr(ahead.format(kind)).alias(name) for kind, name in (("offset", "messages"), ("size", "grown"))))
     )
     hour = fn.expr(f"at div {HOUR_SECONDS}").alias("hour")
     sizes = measures.where("kind = 'size'").groupBy("topic", "partition", hour).agg(fn.max("value").alias("size"))

@@ -147,3 +147,25 @@ def test_partitions_that_moved_are_counted(spark: Any) -> None:
     ]
 
     assert 1 == load_profile.flaws(frame(spark, measures))["moved_partitions"]
+
+
+def test_a_leader_that_moved_within_an_hour_adds_what_it_counted(spark: Any) -> None:
+    """Brokers count a topic only while they lead a partition of it: before and after, one adds nothing."""
+    minutes = [*range(0, HOUR // 2 + 60, 60)], [*range(HOUR // 2, HOUR + 60, 60)]
+    measures = [
+        *counter("bytes_in", [(at, 7e9 + at * 10_000) for at in minutes[0]]),
+        *counter("bytes_in", [(at, (at - HOUR // 2) * 10_000) for at in minutes[1]], broker="2"),
+        *counter("offset", [(0, 0), (HOUR, 3600)], 0),
+    ]
+    assert (10_000, None, "offsets") == rates(spark, measures)["a", 0, 0]
+
+
+def test_a_replica_that_is_copied_isnt_written(spark: Any) -> None:
+    """A new replica's log grows as fast as it is copied. The rate is that of the others, whose log is ahead."""
+    copied = [(900, 0), (1800, 500e6), (HOUR, 1e9 + 36e6)]
+    shown = [*counter("size", [(0, 1e9), (HOUR, 1e9 + 36e6)], 0), *counter("size", copied, 0, broker="2")]
+    assert (10_000, None, "size") == rates(spark, shown)["a", 0, 0]
+    offsets = [*counter("offset", [(0, 1e6), (HOUR, 1e6 + 10)], 0), *counter("offset", [(900, 0), (HOUR, 1e6)], 0, "2")]
+    other = [*counter("offset", [(0, 0), (HOUR, 10)], 1), *counter("bytes_in", [(0, 0), (HOUR, 72e6)])]
+    found = rates(spark, [*offsets, *other])
+    assert [(10_000, None, "offsets")] * 2 == [found["a", partition, 0] for partition in (0, 1)]
