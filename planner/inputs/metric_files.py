@@ -62,10 +62,11 @@ _STAMP = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_-]?(\d\d)[:.-]?(\d\d)[:.-]?(\d\d
 def file_kind(head: str) -> MetricsFormat | None:
     """The kind of file that begins with `head`; None if it isn't a metric file."""
     text = head.lstrip()
-    if text.startswith("{") and '"metric"' in text and '"timestamps"' in text:
-        return "export"
     if text.startswith("{") and ('"resultType"' in text or '"errorType"' in text):
         return "query_range"
+    # The timestamps may come after thousands of values.
+    if text.startswith("{") and '"metric"' in text and ('"timestamps"' in text or '"values"' in text):
+        return "export"
     if log_dirs_describe.recognizes(text) or text.startswith("Querying brokers for log directories"):
         return "log_dirs"
     first = next((line for line in text.splitlines() if line and not line.startswith("#")), "")

@@ -151,6 +151,7 @@ def test_what_cannot_be_read_is_refused(
     ("head", "kind"),
     [
         ('{"metric":{"__name__":"x"},"values":[1],"timestamps":[2]}', "export"),
+        ('{"metric":{"__name__":"x"},"values":[1,1,1,1', "export"),
         ('{"status":"error","errorType":"bad_data"}', "query_range"),
         ('{"status":"success","data":{"resultType":"matrix","result":[]}}', "query_range"),
         ("# HELP x y\n", "exposition"),
