@@ -239,8 +239,8 @@ class PartitionChange(ReplicaLists):
 
 def perhaps_in_sync(partitions: Iterable[Partition]) -> set[int]:
     """The brokers that lead a partition or are in a leader's ISR; all of its replicas where the ISR is unknown."""
-    led = [row for row in partitions if row.leader is not None]
-    return {broker for row in led for broker in (row.leader, *(row.replicas if row.isr is None else row.isr))}
+    led = [(row.leader, row.replicas if row.isr is None else row.isr) for row in partitions if row.leader is not None]
+    return {broker for leader, isr in led for broker in (leader, *isr)}
 
 
 def down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
