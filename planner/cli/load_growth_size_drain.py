@@ -289,4 +289,7 @@ def _left(spec: Spec, broker: int, amount: str, path: Path) -> int:
             f"--for {amount}: broker {broker} holds {exactly(held)}; allowed: less than that. To empty it, "
             f"changes.remove_brokers: [{broker}]"
         )
-    return held - freed
+    of = next(each for each in spec.cluster.brokers if each.id == broker)
+    # A max_disk is below the disk; one that SPEC states stays, if it is lower.
+    limits = (held - freed, None if of.disk_bytes is None else of.disk_bytes - 1, of.max_disk_bytes)
+    return min(each for each in limits if each is not None)

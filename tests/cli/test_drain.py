@@ -191,6 +191,21 @@ def test_brokers_of_the_filter_are_known(tmp_path, capsys):
     )
 
 
+@pytest.mark.parametrize(
+    ("capacity", "most"), [("disk: 15MB", 14_999_999), ("max_disk: 12MB", 12_000_000), ("disk: 40MB", 19_000_000)]
+)
+def test_the_brokers_own_limit_stays(tmp_path, capacity, most):
+    """A broker above its disk, or above its own max_disk, is relieved below it, though --for asks for less."""
+    path = tmp_path / "full.yaml"
+    path.write_text(
+        f"version: 1\ncluster:\n  name: full\n  brokers: [{{id: 1, capacity: {{{capacity}}}}}, {{id: 2}}, {{id: 3}}]\n"
+        "  topics: [{name: t, partitions: [{replicas: [1, 2], size: 10MB}, {replicas: [2, 1], size: 10MB}]}]\n"
+    )
+    drain(path, "--broker", "1", "--for", "disk=1MB")
+
+    assert f"max_disk: {most}B" in (tmp_path / "full-drain-1.yaml").read_text()
+
+
 def test_a_cap_that_cannot_be_kept_is_refused(tmp_path, capsys):
     """If no replica can leave the broker, the plan is shown and refused, and nothing is written."""
     path = tmp_path / "full.yaml"
