@@ -1,4 +1,5 @@
-"""Slow corners: clusters with partitions as large as the windows of bytes, and with brokers that all differ.
+"""Slow corners: clusters with partitions as large as the windows of bytes, with brokers that all differ, or both large
+and of skewed sizes.
 
 Slow clusters had in common: sizes with a heavy tail, so that a few partitions fill a broker; disks, racks and
 replication factors of many kinds; and windows that can't all hold. A flow can't decide where the large partitions go.
@@ -24,9 +25,9 @@ from planner.scoring.score import ScoringBasis
 from planner.sweep import evaluate
 from planner.sweep.candidates import candidates
 
-SMALL, WIDE, OVERFULL, HEAVY = "small", "wide", "over-full", "heavy"
+SMALL, WIDE, OVERFULL, HEAVY, SKEWED = "small", "wide", "over-full", "heavy", "skewed"
 # The seeds of the clusters of each kind.
-SEEDS = {SMALL: range(12), WIDE: range(2), OVERFULL: range(2), HEAVY: range(2)}
+SEEDS = {SMALL: range(12), WIDE: range(2), OVERFULL: range(2), HEAVY: range(2), SKEWED: range(3)}
 # An over-full cluster's disks have room for this part of all bytes.
 _ROOM = 0.9
 _SPREADS = ("1", "1", "2", "3", "none")
@@ -96,7 +97,7 @@ def measure(kind: str, seed: int, *, whole: bool = True) -> Corner:
 def make(kind: str, seed: int) -> Spec:
     """The spec of a cluster; the same kind and seed give the same spec."""
     rng = np.random.default_rng([len(kind), seed])
-    return _small(rng) if kind == SMALL else _wide(rng, kind)
+    return _small(rng) if kind == SMALL else _skewed(rng) if kind == SKEWED else _wide(rng, kind)
 
 
 def _small(rng: np.random.Generator) -> Spec:
@@ -120,6 +121,17 @@ def _wide(rng: np.random.Generator, kind: str) -> Spec:
         part = _ROOM * held / sum(broker.disk_bytes or 0 for broker in brokers)
         brokers = tuple(replace(broker, disk_bytes=int(part * (broker.disk_bytes or 0))) for broker in brokers)
     return Spec(Cluster("corner", brokers, topics), Changes(), balance=Balance(disk=Tolerance.parse("10%")))
+
+
+def _skewed(rng: np.random.Generator) -> Spec:
+    """57 to 60 like brokers in three racks, three more, 6,000 partitions in topics of up to 40; disks within 10 %."""
+    racks = tuple(Broker(at, f"r{at % 3}") for at in range(1, 64))
+    brokers = racks[: int(rng.integers(57, 61))]
+    topics = _topics(rng, brokers, 6_000, 40, tail=1.5)
+    one, disk = Tolerance.parse("1"), Tolerance.parse("10%")
+    joining = racks[len(brokers) : len(brokers) + 3]
+    balance = Balance(replicas=one, topic_replicas=one, disk=disk)
+    return Spec(Cluster("corner", brokers, topics), Changes(joining), balance=balance)
 
 
 def _brokers(rng: np.random.Generator, count: int, racks: int, classes: int) -> tuple[Broker, ...]:

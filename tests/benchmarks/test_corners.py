@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from benchmarks import corners
-from benchmarks.corners import HEAVY, OVERFULL, SEEDS, SMALL, WIDE, make, measure
+from benchmarks.corners import HEAVY, OVERFULL, SEEDS, SKEWED, SMALL, WIDE, make, measure
 from benchmarks.table import Figures, gap
 from planner.model import build_problem
 from planner.model.problem import Problem
 from planner.scoring import independent_check
 from planner.scoring.fair_shares import disk_weights
 from planner.strategies import optimum
-from planner.strategies.work_limits import Worth
+from planner.strategies.work_limits import FRACTION_COLUMNS, TOPIC_COLUMNS, TOPIC_PLANS, Worth
 
 
 def of(kind: str, seed: int) -> Problem:
@@ -40,6 +40,17 @@ def test_wide_clusters_are_wide(kind: str) -> None:
     assert (200, rows, 8) == (problem.targets.sum(), problem.rows, len(np.unique(disk_weights(problem))))
     disks = sum(broker.disk_bytes or 0 for broker in make(kind, 0).cluster.brokers)
     assert (kind == OVERFULL) == (int(problem.size_bytes @ problem.replication_factors) > disks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS[SKEWED])
+def test_skewed_clusters_are_planned_by_topics(seed: int) -> None:
+    """Skewed clusters are too large for the program of shares, but not for plans of whole topics."""
+    problem = of(SKEWED, seed)
+    columns = int(problem.targets.sum()) * problem.rows
+    assert FRACTION_COLUMNS < columns <= TOPIC_COLUMNS
+    assert len(problem.topic_names) <= TOPIC_PLANS
+    assert problem.size_bytes.max() > 100 * np.median(problem.size_bytes)
 
 
 @pytest.mark.slow

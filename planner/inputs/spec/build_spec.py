@@ -7,7 +7,6 @@ from typing import Any
 from planner.inputs.cluster_load import with_rates
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
 from planner.inputs.spec import sections
-from planner.inputs.spec.profile_caps import broker_class
 from planner.inputs.yaml_source import Document, Path, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec
 from planner.model.cluster import Apart, Broker, Cluster, Config, LogDirs, Partition, Topic
@@ -243,7 +242,7 @@ def _rates(item: Mapping[str, Any]) -> Iterator[int | None]:
 def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
     """A broker with its own capacity, or that of its class. A rule reports an unknown class."""
     capacity = item.get("capacity") or document.get("cluster", "broker_classes", item.get("class", "")) or {}
-    made = broker_class(document, item.get("class", ""), capacity).broker(item["id"], item.get("rack"))
+    made = sections.broker_class(document, item.get("class", ""), capacity).broker(item["id"], item.get("rack"))
     cordoned = tuple(item.get("cordoned_log_dirs", ()))
     return replace(made, log_dirs=sections.broker_log_dirs(item), cordoned_log_dirs=cordoned)
 

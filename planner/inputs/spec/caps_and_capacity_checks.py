@@ -24,8 +24,15 @@ from planner.inputs.spec.build_spec import (
 )
 from planner.inputs.spec.checks import ADDED, BROKERS, GROWN, DocumentRule, RuleList, TopicRule, place_of, unknown
 from planner.inputs.spec.placement_checks import OF_REPLICAS, replicas_after
-from planner.inputs.spec.profile_caps import PROFILES, REFUSED, broker_classes
-from planner.inputs.spec.sections import knows_sizes, knows_traffic, of_months, share_ppm
+from planner.inputs.spec.sections import (
+    PROFILES,
+    REFUSED,
+    broker_classes,
+    knows_sizes,
+    knows_traffic,
+    of_months,
+    share_ppm,
+)
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import LEAST_BYTES, LEAST_BYTES_PER_SEC, lacks_unit, parse_bytes, parse_bytes_per_sec
 from planner.model.cluster import some

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from planner.inputs.spec.profile_caps import broker_classes
 from planner.inputs.yaml_source import Document, Path
 from planner.model import spec
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds, unless_none
@@ -12,6 +11,24 @@ from planner.model.balance import NO_TOLERANCE, WINDOWS, Balance, BalanceGrid, T
 from planner.model.cluster import LogDir, LogDirs, ReplicaDir
 from planner.model.growth_forecast import MONTHS
 from planner.model.recorded import SpecLimits
+
+# Caps per broker that platforms publish (docs/caps.md has the pages): the default of `max_replicas` for brokers whose
+# capacity states none. Above its cap, MSK refuses updates.
+_MSK_SIZES = {"large": 1500, "xlarge": 1500, "2xlarge": 3000, "4xlarge": 6000, "8xlarge": 6000, "12xlarge": 6000}
+PROFILES: Mapping[str, int] = {
+    "msk.t3.small": 300,
+    **{f"msk.{family}.{size}": cap for family in ("m5", "m7g") for size, cap in _MSK_SIZES.items()},
+    "msk.m5.16xlarge": 6000,
+    "msk.m5.24xlarge": 6000,
+    "msk.m7g.16xlarge": 6000,
+    "confluent-platform": 4000,
+    "strimzi": 10_000,
+}
+# Platforms that place replicas themselves, by the beginning of their names.
+REFUSED = {
+    "msk.express": "Amazon MSK places the replicas of Express brokers itself",
+    "confluent-cloud": "Confluent Cloud places replicas itself",
+}
 
 # The groups of each state file that `consumers` names, by its path.
 Described = Mapping[str, Sequence[spec.DescribedGroup]]
@@ -268,3 +285,22 @@ def execution(document: Document) -> spec.Execution:
 def _inline(document: Document, key: str) -> bool:
     topics = document.get("cluster", "topics") or ()
     return any(key in partition for topic in topics for partition in topic["partitions"])
+
+
+def broker_class(document: Document, name: str, stated: Mapping[str, Any]) -> spec.BrokerClass:
+    """The capacity that a class, or a single broker, states. Its cap on replicas may come from `cluster.profile`."""
+    profile = PROFILES.get(document.get("cluster", "profile") or "")
+    return spec.BrokerClass(
+        name,
+        disk_bytes=unless_none(stated.get("disk"), parse_bytes),
+        network_bytes_per_sec=unless_none(stated.get("network"), parse_bytes_per_sec),
+        max_replicas=stated.get("max_replicas", profile),
+        max_leaders=stated.get("max_leaders"),
+        max_disk_bytes=unless_none(stated.get("max_disk"), parse_bytes),
+    )
+
+
+def broker_classes(document: Document) -> tuple[spec.BrokerClass, ...]:
+    """`cluster.broker_classes`, in the file's order."""
+    classes = (document.get("cluster", "broker_classes") or {}).items()
+    return tuple(broker_class(document, name, stated) for name, stated in classes)

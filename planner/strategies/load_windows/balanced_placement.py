@@ -31,12 +31,13 @@ from planner.strategies.load_windows import linear_program
 from planner.strategies.load_windows.allowed_plans import allowed, closed, reached
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.local_search import polish, repair
+from planner.strategies.load_windows.local_search import at_edges, polish, repair
 from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, of_layout
 from planner.strategies.load_windows.proof import (
     Best,
     Bound,
     PlacedPlan,
+    Priced,
     Task,
     at_prices,
     cheapest,
@@ -47,6 +48,7 @@ from planner.strategies.load_windows.proof import (
     without_prices,
 )
 from planner.strategies.load_windows.share_program import Fits, rounded, roundings
+from planner.strategies.load_windows.topic_plans import mixtures
 from planner.strategies.work_limits import (
     CASE_SOLVES,
     CLOSE,
@@ -301,36 +303,32 @@ def _thorough(task: Task, _: Placed, best: Best) -> _Found:
         yield _finished(task, task.placement(chosen), prices, best.bound), best.bound
     if prices is not None or task.effort.spent:
         return
-    if (close := linear_program.byte_prices(task.layout, task.wanted, task.loads)) is not None:
-        prices = in_parts(task, close)
-        plan, bound = _attempt(task, prices)
-        yield plan, bound
-        if plan is not None and not plan.outside:
-            yield _at_edges(task, plan, prices, bound), None
+    if (close := linear_program.byte_prices(task.layout, task.wanted, task.loads)) is None:
+        return
+    prices = in_parts(task, close)
+    if (found := at_prices(task, prices)) is None:
+        return
+    plan = _finished(task, task.placement(found.placed.chosen), prices, found.bound)
+    yield plan, found.bound
+    yield _at_edges(plan, prices, found.bound), None
+    yield from _by_topics(task, prices, found)
 
 
-def _at_edges(task: Task, plan: PlacedPlan, prices: LongArray, bound: Bound | None) -> PlacedPlan:
-    """The plan with brokers close to those edges of their windows that have prices (D, Bt).
+def _by_topics(task: Task, prices: LongArray, first: Priced) -> _Found:
+    """Attempts from mixed plans of whole topics, at better prices; `first` is the flow at `prices`."""
+    made = list[PlacedPlan]()
+    for mixed in mixtures(task, prices, first):
+        plan, prices = None, mixed.prices
+        if mixed.chosen is not None:
+            plan = _finished(task, task.placement(mixed.chosen), prices, mixed.bound)
+            made.append(plan)
+        yield plan, mixed.bound
+    if made:
+        yield _at_edges(min(made, key=lambda each: (each.outside, each.cost)), prices, first.bound), None
 
-    With prices, a replica often costs the same on two brokers, and the flow takes either: a broker may give away far
-    more than its window asks for.
-    """
-    low, high = task.loads.windows.transpose(1, 0, 2)
-    # A narrow window is as wide as the median partition's load.
-    width = np.quantile(task.loads.weights, 0.5, axis=1, method="lower")[:, None]
-    narrow = np.stack(
-        [
-            np.where(prices < 0, np.maximum(low, high - width), low),
-            np.where(prices > 0, np.minimum(high, low + width), high),
-        ],
-        axis=1,
-    )
-    close = SearchPlacement(replace(task.search, load_windows=narrow), plan.placement.on.copy())
-    repair(close, prices / GRAIN)
-    placement = SearchPlacement(task.search, close.on)
-    repair(placement, prices / GRAIN, nearly=True)
-    polish(placement, 0 if bound is None else bound.least)
-    return PlacedPlan.of(placement)
+
+def _at_edges(plan: PlacedPlan, prices: LongArray, bound: Bound) -> PlacedPlan | None:
+    return None if plan.outside else PlacedPlan.of(at_edges(plan.placement, prices / GRAIN, bound.least))
 
 
 def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple[PlacedPlan | None, Bound | None]:

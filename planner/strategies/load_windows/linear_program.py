@@ -123,8 +123,11 @@ def byte_prices(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | N
     if not layout.copy_bytes.any() or (most is None and loads.surely_outside(layout.factors)):
         return None
     limit, many = PRICE_COLUMNS, layout.most.shape[1] > PRICE_RACKS
-    if many and _Columns.of(layout, len(loads.names)).starts[-1] > PRICE_COLUMNS:
-        layout, limit = _in_few_racks(layout), FEW_RACKS_COLUMNS
+    if many and (np.bincount(layout.racks) == 1).all():
+        # A row has at most one replica on a broker anyway.
+        layout = _in_few_racks(layout, 1)
+    elif many and _Columns.of(layout, len(loads.names)).starts[-1] > PRICE_COLUMNS:
+        layout, limit = _in_few_racks(layout, PRICE_RACKS), FEW_RACKS_COLUMNS
     program = _program(layout, wanted, loads, most)
     columns = len(program.costs)
     if columns > limit:
@@ -139,11 +142,11 @@ def byte_prices(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | N
     return prices[-loads.windows[:, 0].size :].reshape(len(loads.names), -1) * loads.scales[:, None]
 
 
-def _in_few_racks(layout: Layout) -> Layout:
+def _in_few_racks(layout: Layout, racks: int) -> Layout:
     """The layout with neighboring racks as one and their rules added up, which excludes no placement."""
     count = layout.most.shape[1]
-    of = np.arange(count) * PRICE_RACKS // count
-    least, most = (sums_at((PRICE_RACKS, len(each)), of, each.T).T for each in (layout.least, layout.most))
+    of = np.arange(count) * racks // count
+    least, most = (sums_at((racks, len(each)), of, each.T).T for each in (layout.least, layout.most))
     return replace(layout, racks=of[layout.racks], least=least, most=np.minimum(most, layout.factors[:, None]))
 
 

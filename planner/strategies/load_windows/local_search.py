@@ -9,6 +9,7 @@ Everything is counted in whole bytes, so the same search makes the same moves on
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -92,6 +93,30 @@ def polish(placement: SearchPlacement, enough: int = 0) -> None:
     for _ in range(work_limits.POLISH_ROUNDS):
         if (left := placement.cost - enough) <= 0 or not _cheapen(placement, left):
             return
+
+
+def at_edges(placement: SearchPlacement, prices: FloatArray, enough: int) -> SearchPlacement:
+    """A placement with brokers close to those edges of their windows that have prices (D, B), polished like `polish`.
+
+    With prices, a replica often costs the same on two brokers, and the flow takes either: a broker may give away far
+    more than its window asks for.
+    """
+    search, (low, high) = placement.search, placement.search.load_windows.transpose(1, 0, 2)
+    # A narrow window is as wide as the median partition's load.
+    width = np.quantile(search.loads, 0.5, axis=1, method="lower")[:, None]
+    narrow = np.stack(
+        [
+            np.where(prices < 0, np.maximum(low, high - width), low),
+            np.where(prices > 0, np.minimum(high, low + width), high),
+        ],
+        axis=1,
+    )
+    close = SearchPlacement(replace(search, load_windows=narrow), placement.on.copy())
+    repair(close, prices)
+    found = SearchPlacement(search, close.on)
+    repair(found, prices, nearly=True)
+    polish(found, enough)
+    return found
 
 
 def _mend(placement: SearchPlacement, aim: _Aim, fruitless: _Fruitless) -> None:

@@ -137,11 +137,13 @@ def test_no_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert prices_of(within(expansion(), disk=50)) is None
 
 
-def test_racks_that_are_too_many_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rack for each broker takes 38 columns, which is too many; one rack for all of them takes 22."""
+@pytest.mark.parametrize("racks", ["abc", "aab"])
+def test_racks_that_are_too_many_are_taken_together(racks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rack for each broker takes 38 columns, and two racks take 30, which is too many; one rack takes 22."""
     rows = {"a": [(1,)] * 4 + [(2,)] * 4}
-    problem = problem_of({1: "a", 2: "b"}, rows, sizes=10, changes=Changes(add_brokers=(Broker(3, "c"),)))
-    monkeypatch.setattr(linear_program, "PRICE_COLUMNS", 30)
+    one, two, three = racks
+    problem = problem_of({1: one, 2: two}, rows, sizes=10, changes=Changes(add_brokers=(Broker(3, three),)))
+    monkeypatch.setattr(linear_program, "PRICE_COLUMNS", 29)
     monkeypatch.setattr(linear_program, "PRICE_RACKS", 1)
     assert [[0, 0, 1]] == np.round(found(prices_of(within(problem, disk=50))), 6).tolist()
 

@@ -1,0 +1,264 @@
+"""Column generation by topic (Dantzig and Wolfe, 1960), for placements too large for the program of shares.
+
+A flow at prices of loads gives each topic a plan: the brokers of its replicas. The master program mixes each topic's
+plans so that the counts and loads of the brokers are within their windows, at the least cost. Its prices give the next
+flow, until the mix costs no more than the bound. It has only as many rows as there are topics and windows of brokers,
+so it mixes plans of few topics. Then more and more topics get one plan each, those with the largest share first, and
+the rest is mixed anew.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+import scipy  # its parts are imported where they are first used: most commands use none
+
+from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, sums_at
+from planner.model.problem import mix as hashed
+from planner.scoring.windows import OPEN_BYTES
+from planner.strategies.flow.min_cost_flow import CostRangeError
+from planner.strategies.flow.placement import on_brokers, place
+from planner.strategies.flow.placement_network import Layout, windowed
+from planner.strategies.lagrangian_bound import GRAIN
+from planner.strategies.load_windows.byte_loads import ByteLoads, priced
+from planner.strategies.load_windows.linear_program import Program, solve
+from planner.strategies.load_windows.proof import Bound, Priced, Task, at_prices, in_parts
+from planner.strategies.load_windows.share_program import rounded
+from planner.strategies.work_limits import (
+    FAIR,
+    SHAKEN_BY,
+    TOPIC_COLUMNS,
+    TOPIC_FLOWS_LEFT,
+    TOPIC_FLOWS_SHAKEN,
+    TOPIC_PLANS,
+    TOPICS_SETTLED,
+)
+
+# The cost of a byte outside a window in copied bytes: no price of a byte is higher (see `proof.in_parts`).
+_OUTSIDE = 3.0
+# The next prices: this part of the program's, the rest from those with the best bound. Its own vary too much at first.
+_NEW_PART, _NEW_PART_AT_LAST = 0.3, 0.5
+# A share this large is whole.
+_WHOLE = 0.999
+# The fields of a layout with a value for each row.
+_OF_ROWS: tuple[str, ...] = ("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "new")
+_OF_ROWS += ("keep_costs", "enter_costs", "least", "most", "kinds")
+
+
+class Mixed(NamedTuple):
+    """Prices of loads (D, Bt) in 1 / GRAIN per unit, the bound at them, and at last replicas of the rows (M, W)."""
+
+    prices: LongArray
+    bound: Bound
+    chosen: IntArray | None = None
+
+
+class _Mix(NamedTuple):
+    """A solution of the master program: the columns that it is about (N,), the share of each, the cost of everything,
+    and the prices of loads (D, Bt) in bytes per unit.
+    """
+
+    columns: IntArray
+    shares: FloatArray
+    cost: float
+    prices: FloatArray
+
+
+@dataclass(eq=False)
+class _Plans:
+    """Plans of T topics: placements (M, Bt) of all rows, and a column for each topic's part that differs from others'.
+
+    topics, placements (K,) number of each column's topic and placement · costs (K,) · sums (K, (1 + D) × Bt) replicas
+    and loads on each broker, in bytes' worth of a mean row
+    """
+
+    task: Task
+    on: list[BoolArray] = field(default_factory=list)
+    seen: set[tuple[int, bytes]] = field(default_factory=set)
+    topics: list[int] = field(default_factory=list)
+    placements: list[int] = field(default_factory=list)
+    costs: list[float] = field(default_factory=list)
+    sums: list[FloatArray] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        topics, loads = self.task.layout.topics, self.task.loads
+        by_topic = np.argsort(topics, kind="stable")
+        self.rows = np.split(by_topic, np.flatnonzero(np.diff(topics[by_topic])) + 1)
+        self.unit = max(1.0, float((loads.weights[0] * loads.scales[0]).mean()))
+        counts = windowed(self.task.layout, self.task.wanted)[1].bounds[None]
+        bytes_windows = loads.windows.transpose(1, 0, 2) * (loads.scales[:, None] / self.unit)
+        opened = np.where(loads.windows.transpose(1, 0, 2) >= OPEN_BYTES // 2, np.inf, bytes_windows)
+        self.windows = np.concatenate([counts.transpose(1, 0, 2), opened], axis=1).reshape(2, -1)
+
+    @property
+    def none(self) -> IntArray:
+        """(T,): no topic is settled."""
+        return np.full(len(self.rows), -1)
+
+    def add(self, on: BoolArray) -> bool:
+        """Add each topic's part of a placement (M, Bt); False if none is new."""
+        before, search, loads = len(self.topics), self.task.search, self.task.loads
+        costs = search.costs * (on * search.levels).sum(axis=1, dtype=np.int64) / self.unit
+        weights = np.concatenate([np.ones((1, len(on))), loads.weights * (loads.scales[:, None] / self.unit)])
+        for topic, rows in enumerate(self.rows):
+            there = on[rows]
+            if (key := (topic, np.packbits(there).tobytes())) in self.seen:
+                continue
+            self.seen.add(key)
+            self.topics.append(topic)
+            self.placements.append(len(self.on))
+            self.costs.append(float(costs[rows].sum()))
+            self.sums.append((weights[:, rows] @ there).ravel())
+        self.on.append(on)
+        return len(self.topics) > before
+
+    def mixed(self, settled: IntArray) -> _Mix:
+        """The cheapest mix of the topics without a settled column; `settled` (T,) has the others' columns, -1: none."""
+        topics = np.array(self.topics)
+        columns = np.flatnonzero(settled[topics] < 0)
+        done = settled[settled >= 0].tolist()
+        held = sum((self.sums[each] for each in done), np.zeros(self.windows.shape[1]))
+        free, at = np.unique(topics[columns], return_inverse=True)
+        ones = scipy.sparse.csr_matrix((np.ones(len(at)), (at, np.arange(len(at)))), shape=(len(free), len(at)))
+        sums = scipy.sparse.csr_matrix(np.stack([self.sums[each] for each in columns.tolist()], axis=1))
+        beyond = scipy.sparse.identity(len(held), format="csr")
+        matrix = scipy.sparse.bmat([[ones, None, None], [sums, beyond, -beyond]], format="csr")
+        # A replica outside costs as much as a mean row.
+        width = self.on[0].shape[1]
+        outside = np.repeat([1.0, _OUTSIDE], [width, len(held) - width])
+        costs = np.concatenate([np.array(self.costs)[columns], outside, outside])
+        low, high = (np.concatenate([np.ones(len(free)), side - held]) for side in self.windows)
+        solved = solve(Program(costs, matrix, low, high, np.zeros_like(costs), np.full_like(costs, np.inf)), "highs-ds")
+        if solved is None:
+            raise AssertionError("every window can be left at a cost")
+        loads = self.task.loads
+        prices = solved.prices[-loads.windows[:, 0].size :].reshape(len(loads.weights), -1) * loads.scales[:, None]
+        cost = float(costs @ solved.values) + sum(self.costs[each] for each in done)
+        return _Mix(columns, solved.values[: len(columns)], cost * self.unit, prices)
+
+    def placed(self, settled: IntArray) -> BoolArray:
+        """(M, Bt): the placement of settled columns (T,), -1: none."""
+        on = np.zeros_like(self.on[0])
+        for topic in np.flatnonzero(settled >= 0).tolist():
+            column, rows = settled[topic], self.rows[topic]
+            on[rows] = self.on[self.placements[column]][rows]
+        return on
+
+    def shares(self, settled: IntArray, mix: _Mix) -> FloatArray:
+        """(M, Bt): the replicas of settled topics, and the shares of the others in a mix."""
+        shares = self.placed(settled).astype(np.float64)
+        for column, share in zip(mix.columns.tolist(), mix.shares.tolist(), strict=True):
+            rows = self.rows[self.topics[column]]
+            if settled[self.topics[column]] < 0:
+                shares[rows] += share * self.on[self.placements[column]][rows]
+        return shares
+
+
+def mixtures(task: Task, prices: LongArray, first: Priced) -> Iterator[Mixed]:
+    """Better and better bounds, then placements near all windows; nothing if the work isn't worth it.
+
+    `first`: the flow at `prices`.
+    """
+    effort, columns = task.effort, task.search.levels.size
+    too_much = columns > TOPIC_COLUMNS or len(np.unique(task.layout.topics)) > TOPIC_PLANS
+    if effort is None or not effort.topic_flows or too_much:
+        return
+    plans, best, found = _Plans(task), Mixed(prices, first.bound), first
+    for _ in range(effort.topic_flows):
+        new = plans.add(on_brokers(task.layout, found.placed.chosen))
+        mix = plans.mixed(plans.none)
+        if not new or mix.cost - best.bound.least <= FAIR * mix.cost or len(plans.topics) > TOPIC_PLANS:
+            break
+        nearer = _between(task, best.prices, mix, _NEW_PART)
+        if (at := at_prices(task, nearer)) is None:
+            return
+        effort.spend(columns)
+        found = at
+        if at.bound.least > best.bound.least:
+            best = Mixed(nearer, at.bound)
+            yield best
+    for chosen in _settled(task, plans, best.prices):
+        yield best._replace(chosen=chosen)
+
+
+def _settled(task: Task, plans: _Plans, prices: LongArray) -> Iterator[IntArray]:
+    """Replicas of the rows (M, W) near a mix; again whenever half of the topics of the last one have a single plan."""
+    # At nearly the same prices, topics have other plans that cost as little: with these, loads fit better.
+    every = _Rest(np.arange(len(task.layout.rows)), task.layout, task.loads)
+    for seed in range(TOPIC_FLOWS_SHAKEN):
+        plans.add(every.placed(task, plans.on[0], _shaken(prices, seed)))
+    settled, left, mix = plans.none, 2 * len(plans.rows), plans.mixed(plans.none)
+    while True:
+        _settle(plans, settled, mix)
+        if (mixed := int((settled < 0).sum())) <= left // 2:
+            yield rounded(task.problem, task.layout, task.wanted, plans.shares(settled, mix))
+            left = mixed
+        if not mixed:
+            return
+        on = plans.placed(settled)
+        rest, nearer = _Rest.of(task, plans, settled, on), prices
+        for _ in range(TOPIC_FLOWS_LEFT):
+            nearer = _between(task, nearer, mix, _NEW_PART_AT_LAST)
+            new = plans.add(rest.placed(task, on, nearer))
+            mix = plans.mixed(settled)
+            if not new:
+                break
+
+
+class _Rest(NamedTuple):
+    """The rows (m,) of the topics that aren't settled, as a layout, and their loads; all other rows are fixed."""
+
+    rows: IntArray
+    layout: Layout
+    loads: ByteLoads
+
+    @classmethod
+    def of(cls, task: Task, plans: _Plans, settled: IntArray, on: BoolArray) -> Self:
+        """The rest of a placement (M, Bt) of settled topics' rows."""
+        layout, loads = task.layout, task.loads
+        rows = np.sort(np.concatenate([plans.rows[topic] for topic in np.flatnonzero(settled < 0).tolist()]))
+        fixed, brokers = np.nonzero(on)
+        cells = sums_at(layout.fixed_cells.shape, (layout.topics[fixed], brokers))
+        held = [sums_at(on.shape[1], brokers, weights[fixed]) for weights in loads.weights]
+        parts = {name: getattr(layout, name)[rows] for name in _OF_ROWS}
+        return cls(
+            rows,
+            replace(layout, **parts, fixed_cells=layout.fixed_cells + cells),
+            replace(loads, weights=loads.weights[:, rows], windows=loads.windows - np.array(held)[:, None]),
+        )
+
+    def placed(self, task: Task, on: BoolArray, prices: LongArray) -> BoolArray:
+        """The placement with these rows as the flow has them at prices (D, Bt)."""
+        try:
+            found = place(task.problem, priced(self.layout, self.loads, prices), task.wanted)
+        except CostRangeError:
+            return on
+        on = on.copy()
+        on[self.rows] = on_brokers(self.layout, found.chosen)
+        return on
+
+
+def _settle(plans: _Plans, settled: IntArray, mix: _Mix) -> None:
+    """Settle the topics with a single plan, and a part of the others at their largest shares."""
+    likely: dict[int, int] = {}
+    for at in np.argsort(-mix.shares, kind="stable").tolist():
+        column = int(mix.columns[at])
+        likely.setdefault(plans.topics[column], column)
+        if mix.shares[at] >= _WHOLE:
+            settled[plans.topics[column]] = column
+    mixed = [topic for topic in likely if settled[topic] < 0]
+    for topic in mixed[: max(1, int(len(mixed) * TOPICS_SETTLED))]:
+        settled[topic] = likely[topic]
+
+
+def _between(task: Task, prices: LongArray, mix: _Mix, part: float) -> LongArray:
+    """Prices between these and the mix's."""
+    return in_parts(task, part * mix.prices + (1 - part) * prices / GRAIN)
+
+
+def _shaken(prices: LongArray, seed: int) -> LongArray:
+    """Prices (D, Bt) that differ from these by a few percent, alike with every version of numpy."""
+    numbers = np.arange(prices.size, dtype=np.uint64) + hashed(np.array([seed], dtype=np.uint64))
+    part = (hashed(numbers) >> np.uint64(11)).astype(np.float64) / (1 << 53)
+    return np.rint(prices * (1 + SHAKEN_BY * (2 * part - 1)).reshape(prices.shape)).astype(np.int64)
