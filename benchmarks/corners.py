@@ -124,14 +124,20 @@ def _wide(rng: np.random.Generator, kind: str) -> Spec:
 
 
 def _skewed(rng: np.random.Generator) -> Spec:
-    """57 to 60 like brokers in three racks, three more, 6,000 partitions in topics of up to 40; disks within 10 %."""
-    racks = tuple(Broker(at, f"r{at % 3}") for at in range(1, 64))
-    brokers = racks[: int(rng.integers(57, 61))]
-    topics = _topics(rng, brokers, 6_000, 40, tail=1.5)
+    """60 like brokers, 20 in each of three racks, and three more; 6,000 partitions of log-normal sizes, with a replica
+    in each rack, in topics of up to 40.
+    """
+    brokers = tuple(Broker(at, f"r{at % 3}") for at in range(63))
+    topics: list[Topic] = []
+    while (left := 6_000 - sum(len(topic.partitions) for topic in topics)) > 0:
+        rows = []
+        for number in range(min(left, int(rng.integers(1, 41)))):
+            held = tuple(int(3 * rng.integers(20) + rack) for rack in rng.permutation(3))
+            rows.append(Partition(number, held, held[0], None, int(rng.lognormal(24, 1.5))))
+        topics.append(Topic(f"t{len(topics):03}", tuple(rows)))
     one, disk = Tolerance.parse("1"), Tolerance.parse("10%")
-    joining = racks[len(brokers) : len(brokers) + 3]
     balance = Balance(replicas=one, topic_replicas=one, disk=disk)
-    return Spec(Cluster("corner", brokers, topics), Changes(joining), balance=balance)
+    return Spec(Cluster("corner", brokers[:60], tuple(topics)), Changes(brokers[60:]), balance=balance)
 
 
 def _brokers(rng: np.random.Generator, count: int, racks: int, classes: int) -> tuple[Broker, ...]:

@@ -310,8 +310,10 @@ def _thorough(task: Task, _: Placed, best: Best) -> _Found:
         return
     plan = _finished(task, task.placement(found.placed.chosen), prices, found.bound)
     yield plan, found.bound
-    yield _at_edges(plan, prices, found.bound), None
-    yield from _by_topics(task, prices, found)
+    # If exchanges can't bring it into its windows, some partition is too large for them.
+    if not plan.outside:
+        yield _at_edges(plan, prices, found.bound), None
+        yield from _by_topics(task, prices, found)
 
 
 def _by_topics(task: Task, prices: LongArray, first: Priced) -> _Found:
