@@ -22,7 +22,7 @@ from planner.strategies.flow.placement import on_brokers, place
 from planner.strategies.flow.placement_network import Layout, windowed
 from planner.strategies.lagrangian_bound import GRAIN
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
-from planner.strategies.load_windows.linear_program import Program, solve
+from planner.strategies.load_windows.linear_program import Method, Program, solve
 from planner.strategies.load_windows.proof import Bound, Priced, Task, at_prices, in_parts
 from planner.strategies.load_windows.share_program import rounded
 from planner.strategies.work_limits import (
@@ -113,8 +113,11 @@ class _Plans:
         self.on.append(on)
         return len(self.topics) > before
 
-    def mixed(self, settled: IntArray) -> _Mix:
-        """The cheapest mix of the topics without a settled column; `settled` (T,) has the others' columns, -1: none."""
+    def mixed(self, settled: IntArray, method: Method = "highs-ds") -> _Mix | None:
+        """The cheapest mix of the topics without a settled column; `settled` (T,) has the others' columns, -1: none.
+
+        None if the solver fails.
+        """
         topics = np.array(self.topics)
         columns = np.flatnonzero(settled[topics] < 0)
         done = settled[settled >= 0].tolist()
@@ -129,9 +132,9 @@ class _Plans:
         outside = np.repeat([1.0, _OUTSIDE], [width, len(held) - width])
         costs = np.concatenate([np.array(self.costs)[columns], outside, outside])
         low, high = (np.concatenate([np.ones(len(free)), side - held]) for side in self.windows)
-        solved = solve(Program(costs, matrix, low, high, np.zeros_like(costs), np.full_like(costs, np.inf)), "highs-ds")
+        solved = solve(Program(costs, matrix, low, high, np.zeros_like(costs), np.full_like(costs, np.inf)), method)
         if solved is None:
-            raise AssertionError("every window can be left at a cost")
+            return None
         loads = self.task.loads
         prices = solved.prices[-loads.windows[:, 0].size :].reshape(len(loads.weights), -1) * loads.scales[:, None]
         cost = float(costs @ solved.values) + sum(self.costs[each] for each in done)
@@ -167,7 +170,8 @@ def mixtures(task: Task, prices: LongArray, first: Priced) -> Iterator[Mixed]:
     plans, best, found = _Plans(task), Mixed(prices, first.bound), first
     for _ in range(effort.topic_flows):
         new = plans.add(on_brokers(task.layout, found.placed.chosen))
-        mix = plans.mixed(plans.none)
+        if (mix := plans.mixed(plans.none, "highs-ipm")) is None:
+            return
         if not new or mix.cost - best.bound.least <= FAIR * mix.cost or len(plans.topics) > TOPIC_PLANS:
             break
         nearer = _between(task, best.prices, mix, _NEW_PART)
@@ -189,7 +193,7 @@ def _settled(task: Task, plans: _Plans, prices: LongArray) -> Iterator[IntArray]
     for seed in range(TOPIC_FLOWS_SHAKEN):
         plans.add(every.placed(task, plans.on[0], _shaken(prices, seed)))
     settled, left, mix = plans.none, 2 * len(plans.rows), plans.mixed(plans.none)
-    while True:
+    while mix is not None:
         _settle(plans, settled, mix)
         if (mixed := int((settled < 0).sum())) <= left // 2:
             yield rounded(task.problem, task.layout, task.wanted, plans.shares(settled, mix))
@@ -201,8 +205,7 @@ def _settled(task: Task, plans: _Plans, prices: LongArray) -> Iterator[IntArray]
         for _ in range(TOPIC_FLOWS_LEFT):
             nearer = _between(task, nearer, mix, _NEW_PART_AT_LAST)
             new = plans.add(rest.placed(task, on, nearer))
-            mix = plans.mixed(settled)
-            if not new:
+            if (mix := plans.mixed(settled)) is None or not new:
                 break
 
 
