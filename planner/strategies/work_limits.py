@@ -106,7 +106,7 @@ FROM_NOTHING = 10
 
 # Plans of whole topics: the most rows × brokers, and the most of such plans; flows at shaken prices, and how far these
 # are from the best; the part of the mixed topics that is settled at once, and flows for the rest then. On the clusters
-# "skewed" of `--corners` they save 6 to 8 % of the bytes, for three to six times the time; the gap is 0.6 %, not 12 %.
+# "skewed" of `--corners` they save 6 to 8 % of the bytes, for three to six times the time; the gap is 0.7 %, not 12 %.
 TOPIC_COLUMNS, TOPIC_PLANS, TOPIC_FLOWS_SHAKEN, SHAKEN_BY = 600_000, 20_000, 6, 0.035
 TOPICS_SETTLED, TOPIC_FLOWS_LEFT = 0.25, 2
 
