@@ -96,7 +96,7 @@ def polish(placement: SearchPlacement, enough: int = 0) -> None:
 
 
 def at_edges(placement: SearchPlacement, prices: FloatArray, enough: int) -> SearchPlacement:
-    """A placement with brokers close to those edges of their windows that have prices (D, B), polished like `polish`.
+    """A polished placement with brokers close to those edges of their windows that have prices (D, B).
 
     With prices, a replica often costs the same on two brokers, and the flow takes either: a broker may give away far
     more than its window asks for.

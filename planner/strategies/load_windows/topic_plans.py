@@ -9,6 +9,7 @@ the rest is mixed anew.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import fsum
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -85,11 +86,11 @@ class _Plans:
         topics, loads = self.task.layout.topics, self.task.loads
         by_topic = np.argsort(topics, kind="stable")
         self.rows = np.split(by_topic, np.flatnonzero(np.diff(topics[by_topic])) + 1)
-        self.unit = max(1.0, float((loads.weights[0] * loads.scales[0]).mean()))
-        counts = windowed(self.task.layout, self.task.wanted)[1].bounds[None]
-        bytes_windows = loads.windows.transpose(1, 0, 2) * (loads.scales[:, None] / self.unit)
-        opened = np.where(loads.windows.transpose(1, 0, 2) >= OPEN_BYTES // 2, np.inf, bytes_windows)
-        self.windows = np.concatenate([counts.transpose(1, 0, 2), opened], axis=1).reshape(2, -1)
+        # Sums are of whole numbers, so that they are the same on any machine.
+        self.unit = max(1.0, int((loads.weights[0] * loads.scales[0]).sum()) / len(topics))
+        counts, of_loads = windowed(self.task.layout, self.task.wanted)[1].bounds, loads.windows.transpose(1, 0, 2)
+        opened = np.where(of_loads >= OPEN_BYTES // 2, np.inf, of_loads * (loads.scales[:, None] / self.unit))
+        self.windows = np.concatenate([counts[:, None], opened], axis=1).reshape(2, -1)
 
     @property
     def none(self) -> IntArray:
@@ -99,8 +100,9 @@ class _Plans:
     def add(self, on: BoolArray) -> bool:
         """Add each topic's part of a placement (M, Bt); False if none is new."""
         before, search, loads = len(self.topics), self.task.search, self.task.loads
-        costs = search.costs * (on * search.levels).sum(axis=1, dtype=np.int64) / self.unit
-        weights = np.concatenate([np.ones((1, len(on))), loads.weights * (loads.scales[:, None] / self.unit)])
+        costs = search.costs * (on * search.levels).sum(axis=1, dtype=np.int64)
+        weights = np.concatenate([np.ones((1, len(on)), dtype=np.int64), loads.weights])
+        worth = np.append(1.0, loads.scales / self.unit)[:, None]
         for topic, rows in enumerate(self.rows):
             there = on[rows]
             if (key := (topic, np.packbits(there).tobytes())) in self.seen:
@@ -108,8 +110,8 @@ class _Plans:
             self.seen.add(key)
             self.topics.append(topic)
             self.placements.append(len(self.on))
-            self.costs.append(float(costs[rows].sum()))
-            self.sums.append((weights[:, rows] @ there).ravel())
+            self.costs.append(int(costs[rows].sum()) / self.unit)
+            self.sums.append((weights[:, rows] @ there.astype(np.int64) * worth).ravel())
         self.on.append(on)
         return len(self.topics) > before
 
@@ -137,7 +139,7 @@ class _Plans:
             return None
         loads = self.task.loads
         prices = solved.prices[-loads.windows[:, 0].size :].reshape(len(loads.weights), -1) * loads.scales[:, None]
-        cost = float(costs @ solved.values) + sum(self.costs[each] for each in done)
+        cost = fsum((costs * solved.values).tolist()) + fsum(self.costs[each] for each in done)
         return _Mix(columns, solved.values[: len(columns)], cost * self.unit, prices)
 
     def placed(self, settled: IntArray) -> BoolArray:
@@ -164,15 +166,16 @@ def mixtures(task: Task, prices: LongArray, first: Priced) -> Iterator[Mixed]:
     `first`: the flow at `prices`.
     """
     effort, columns = task.effort, task.search.levels.size
-    too_much = columns > TOPIC_COLUMNS or len(np.unique(task.layout.topics)) > TOPIC_PLANS
-    if effort is None or not effort.topic_flows or too_much:
+    if effort is None or not effort.topic_flows or columns > TOPIC_COLUMNS:
+        return
+    if len(np.unique(task.layout.topics)) * effort.topic_flows > TOPIC_PLANS:
         return
     plans, best, found = _Plans(task), Mixed(prices, first.bound), first
     for _ in range(effort.topic_flows):
         new = plans.add(on_brokers(task.layout, found.placed.chosen))
         if (mix := plans.mixed(plans.none, "highs-ipm")) is None:
             return
-        if not new or mix.cost - best.bound.least <= FAIR * mix.cost or len(plans.topics) > TOPIC_PLANS:
+        if not new or mix.cost - best.bound.least <= FAIR * mix.cost:
             break
         nearer = _between(task, best.prices, mix, _NEW_PART)
         if (at := at_prices(task, nearer)) is None:
