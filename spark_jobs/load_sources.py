@@ -17,17 +17,9 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from planner.inputs import metric_files
+from planner.inputs import load_profile_statistics, metric_files
 from planner.inputs.importers.state_parts import TOPIC_NAME
-from planner.inputs.load_profile_statistics import (
-    END_OF_TIME,
-    MEASURED,
-    MOST_RATE,
-    MOST_SIZE,
-    REQUIRED,
-    SOURCES,
-    TABLE_COLUMNS,
-)
+from planner.inputs.load_profile_statistics import END_OF_TIME, MEASURED, REQUIRED, SOURCES, TABLE_COLUMNS
 from planner.inputs.metric_files import MEASURE_SCHEMA, MetricsFormat
 from planner.model.errors import PlannerError, SetupError, did_you_mean
 
@@ -234,7 +226,8 @@ def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
     def measured(name: str) -> Column:
         if name not in there:
             return fn.lit(None).cast("bigint").alias(name)
-        value, most = column(name).try_cast("double"), MOST_SIZE if name == "size_bytes" else MOST_RATE
+        of_size, value = name == "size_bytes", column(name).try_cast("double")
+        most = load_profile_statistics.MOST_SIZE if of_size else load_profile_statistics.MOST_RATE
         bad = column(name).isNotNull() & (value.isNull() | fn.isnan(value) | (value < 0) | (value > float(most)))
         return fn.when(bad, -1).otherwise(fn.round(value).cast("bigint")).alias(name)
 

@@ -130,7 +130,7 @@ def open_session(
     """
     if master and remote:
         raise SetupError(f"a session is either on a master or remote, not both: {master}, {remote}")
-    with _environment_restored(), _no_logging_of_libraries(), interrupts.temporary_folder("planner-spark-") as scratch:
+    with _process_restored(), interrupts.temporary_folder("planner-spark-") as scratch:
         if remote:
             with _connected(remote, scratch) as spark:
                 yield spark
@@ -328,22 +328,16 @@ def _started(start: Callable[[], T], complaint: str) -> T:
 
 
 @contextmanager
-def _no_logging_of_libraries() -> Iterator[None]:
-    """Suppresses py4j's traceback when the JVM has ended; the command prints one sentence instead."""
+def _process_restored() -> Iterator[None]:
+    """Restores this process's environment, path of modules and logging at the end of the block."""
+    before, path = dict(os.environ), list(sys.path)
+    # Suppresses py4j's traceback when the JVM has ended; the command prints one sentence instead.
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)
     try:
         yield
     finally:
         root.removeHandler(handler)
-
-
-@contextmanager
-def _environment_restored() -> Iterator[None]:
-    before, path = dict(os.environ), list(sys.path)
-    try:
-        yield
-    finally:
         os.environ.clear()
         os.environ.update(before)
         sys.path[:] = path  # Spark also adds the code that it sends to workers to the driver's path

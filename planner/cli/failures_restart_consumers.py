@@ -129,7 +129,10 @@ def failures(
     if not any(kind.isdecimal() for kind in of):
         refuse_given("is for sets of any number of brokers; allowed: with --of 3, for example", "scenarios", "seed")
     if rows is not None:
-        _require_free(rows, path, plan)
+        output_folder.require_writable("--rows", rows)
+        folder = path.parent if path.name == "plan.json" else path
+        read = (folder, _spec_of(path) if folder.is_dir() else plan or path.with_suffix(".plan"))
+        output_folder.require_unread("--rows", rows, read, output_folder.PARQUET)
     subject = find(path, plan)
     if RACKS in of and not subject.problem.rack_names:
         raise SetupError(f"--of racks: no broker of {path} has a rack; allowed: brokers, pairs, or a number of brokers")
@@ -151,15 +154,6 @@ def failures(
     document = failures_report.document(subject, wanted, found)
     show_found(form, lambda: codec.as_json(document), lambda: failures_report.view(document))
     return 0
-
-
-def _require_free(rows: Path, path: Path, plan: Path | None) -> None:
-    """Raises SetupError if the file of rows can't be written, has other content, or is an input."""
-    output_folder.require_writable("--rows", rows)
-    folder = path.parent if path.name == "plan.json" else path
-    of_spec = plan or path.with_suffix(".plan")
-    read = (folder, _spec_of(path) if folder.is_dir() else of_spec)
-    output_folder.require_unread("--rows", rows, read, output_folder.PARQUET)
 
 
 def rendered(made: RestartDocument, states: bytes = b"") -> dict[str, bytes]:

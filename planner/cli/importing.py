@@ -140,12 +140,8 @@ def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
             replace_file(out, written.encode())
     except OSError as error:
         raise SetupError(f"{out}: can't be written: {error.strerror}; what was there is as it was") from error
-    return Result(
-        written,
-        _found(imported),
-        notes,
-        tuple(str(path) for path in (*(folder / name for name in sorted(beside)), out)),
-    )
+    paths = (*(folder / name for name in sorted(beside)), out)
+    return Result(written, _found(imported), notes, tuple(map(str, paths)))
 
 
 def _state_files(imported: Imported) -> dict[str, str]:
@@ -154,9 +150,8 @@ def _state_files(imported: Imported) -> dict[str, str]:
     The topics' own configurations have a file if the sources distinguish them from inherited ones.
     """
     described, listed = describe(imported.topics), topic_configs(imported.topics)
-    told = any(topic.config for topic in imported.topics) and not any(
-        topic.effective_config for topic in imported.topics
-    )
+    inherited = any(topic.effective_config for topic in imported.topics)
+    told = not inherited and any(topic.config for topic in imported.topics)
     try:
         parts = [topics_describe.read_part(described, "")]
         parts += [brokers_and_configs.read_configs(listed, "")] if told else []

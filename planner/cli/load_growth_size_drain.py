@@ -10,30 +10,11 @@ import click
 import pyarrow as pa
 from rich.console import Console
 
+from planner.cli import output
 from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
-from planner.cli.output import (
-    FILE,
-    Format,
-    detail_options,
-    format_option,
-    phases_shown,
-    refuse_given,
-    say,
-    show,
-    show_found,
-    shows_refused,
-)
+from planner.cli.output import FILE, Format
 from planner.cli.whatif_fleet import WhatifOptions, whatif
-from planner.export.output_folder import (
-    PAGE,
-    PARQUET,
-    check,
-    replace_file,
-    require_beside,
-    require_unchanged,
-    require_unread,
-    require_writable,
-)
+from planner.export import output_folder
 from planner.inputs import load_profile_file
 from planner.inputs.load_profile_statistics import TABLE_COLUMNS
 from planner.inputs.spec import reading
@@ -58,7 +39,7 @@ from planner.whatif import growth_cases, growth_report, load_view, sizing, sizin
 @click.option("--column", "columns", multiple=True, help="NAME=COLUMN: a table's column for time, topic, size_bytes, …")
 @click.option("--time-zone", default="UTC", help="The cluster's time zone, such as Europe/Berlin. [default: UTC]")
 @engine_options()
-@format_option
+@output.format_option
 def load(
     files: tuple[str, ...],
     out: Path | None,
@@ -75,42 +56,42 @@ def load(
     """
     if show:
         making = ("out", "columns", "time_zone", "master", "remote", "partitions")
-        refuse_given("is for making a profile; allowed: without --show", *making)
+        output.refuse_given("is for making a profile; allowed: without --show", *making)
         if len(files) != 1:
             raise click.UsageError("--show takes one profile")
     if not show and out is None:
         raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
-    for option, path, begins in (("--output", out, PARQUET), ("--html", page, PAGE)):
+    for option, path, begins in (("--output", out, output_folder.PARQUET), ("--html", page, output_folder.PAGE)):
         if path:
-            require_writable(option, path)
-            require_unread(option, path, files, begins)
+            output_folder.require_writable(option, path)
+            output_folder.require_unread(option, path, files, begins)
     if out is None:
         rows, about = load_profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
     else:
         on_spark(engine, otherwise=True)
         rows, about = _made(files, _names(columns), _zone(time_zone), engine)
         content = load_profile_file.encoded(rows, about)
-        replace_file(out, content)
+        output_folder.replace_file(out, content)
     if page:
-        replace_file(page, load_view.page(rows, about))
+        output_folder.replace_file(page, load_view.page(rows, about))
     summary = load_view.summary(rows, about)
-    show_found(form, lambda: dataclasses.asdict(summary), lambda: load_view.view(summary))
+    output.show_found(form, lambda: dataclasses.asdict(summary), lambda: load_view.view(summary))
     if out:
         made = counted(len(rows), "partition")
-        say(f"{out}: {made}, {len(content):,} bytes; next: write cluster.load: {out} in the YAML")
+        output.say(f"{out}: {made}, {len(content):,} bytes; next: write cluster.load: {out} in the YAML")
     return 0
 
 
 def _made(
     files: tuple[str, ...], names: Mapping[str, str], zone: str, options: EngineOptions
 ) -> tuple[pa.Table, About]:
-    with phases_shown(Console(stderr=True)) as phase:
+    with output.phases_shown(Console(stderr=True)) as phase:
         phase.begin("starting Spark")
         from spark_jobs import load_profile as job
         from spark_jobs import session
 
         with session.open_session(master=options.master, remote=options.remote, frames=True, many_rows=True) as spark:
-            return job.profile(spark, job.LoadRequest(files, names, zone), options.partitions, phase.begin, say)
+            return job.profile(spark, job.LoadRequest(files, names, zone), options.partitions, phase.begin, output.say)
 
 
 def _names(columns: tuple[str, ...]) -> dict[str, str]:
@@ -148,7 +129,7 @@ _WHOLE = 1_000_000
     "--months", type=click.IntRange(min=1, max=120), default=12, show_default=True, help="Months to look ahead."
 )
 @engine_options(IN_PROCESS)
-@format_option
+@output.format_option
 def growth(path: Path, months: int, engine: EngineOptions, form: Format) -> int:
     """Show when brokers of SPEC reach a limit.
 
@@ -164,7 +145,7 @@ def growth(path: Path, months: int, engine: EngineOptions, form: Format) -> int:
     cases = growth_cases.cases(spec, months)
     rows = computed(engine, spark_wanted, growth_cases.questions(cases))
     found = growth_report.document(spec, cases, growth_cases.as_it_is(cases[0]), rows)
-    show_found(form, lambda: codec.as_json(found), lambda: growth_report.view(found))
+    output.show_found(form, lambda: codec.as_json(found), lambda: growth_report.view(found))
     return 0
 
 
@@ -172,17 +153,17 @@ def _write_row(path: Path, spec: Spec, wanted: Sequence[sizing.Combination], num
     """Writes a copy of a spec that asks for one cluster of the table. SetupError if the table has no such number."""
     if number > len(wanted):
         raise SetupError(f"--row {number}: there is no such cluster; allowed: 1 to {len(wanted)}")
-    require_beside(out, path)
-    require_unread("--output", out, reading.files_read(path, spec))
+    output_folder.require_beside(out, path)
+    output_folder.require_unread("--output", out, reading.files_read(path, spec))
     title = f"Written by planner size for {printable(path.name)}: the brokers of one row are under changes."
-    require_unchanged(out, f"planner size of {path}", title)
+    output_folder.require_unchanged(out, f"planner size of {path}", title)
     of, used = wanted[number - 1], sizing.asked(spec).disk_used_ppm
     share = None if used == _WHOLE else f"{exact(used / 10_000)}%"
     try:
         text = with_brokers(path.read_text(encoding="utf-8-sig"), of.added, of.removed, of.broker_class, share, title)
     except ValueError as error:
         raise SetupError(f"{path}: can't be rewritten: {error}; allowed: each key on a line of its own") from None
-    replace_file(out, text.encode())
+    output_folder.replace_file(out, text.encode())
 
 
 @click.command()
@@ -191,7 +172,7 @@ def _write_row(path: Path, spec: Spec, wanted: Sequence[sizing.Combination], num
 @click.option("-o", "--output", "out", type=FILE, help="SPEC to write.")
 @click.option("--html", "page", type=FILE, help="Also write a page with a plot.")
 @engine_options(f"spark for {MANY} clusters or more, else local")
-@format_option
+@output.format_option
 def size(path: Path, row: int | None, out: Path | None, page: Path | None, engine: EngineOptions, form: Format) -> int:
     """Show which brokers to buy for SPEC, and how many.
 
@@ -201,7 +182,7 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         raise click.UsageError("--row and --output go together")
     if row is not None:
         of_table = ("page", "engine", "master", "remote", "partitions", "form")
-        refuse_given("is for the table of clusters; allowed: without --row", *of_table)
+        output.refuse_given("is for the table of clusters; allowed: without --row", *of_table)
     spec = reading.load(path)
     try:
         wanted = sizing.combinations(spec)
@@ -210,21 +191,21 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
     if row is not None and out is not None:
         _write_row(path, spec, wanted, row, out)
         if short := sizing_report.short(sizing.run(spec, [wanted[row - 1]])[0]):
-            say(f"warning: {short}")
-        say(f"{out}: next: planner whatif {shlex.quote(str(out))}")
+            output.say(f"warning: {short}")
+        output.say(f"{out}: next: planner whatif {shlex.quote(str(out))}")
         return 0
     if page:
-        require_writable("--html", page)
-        require_unread("--html", page, reading.files_read(path, spec), PAGE)
+        output_folder.require_writable("--html", page)
+        output_folder.require_unread("--html", page, reading.files_read(path, spec), output_folder.PAGE)
     spark = on_spark(engine, otherwise=len(wanted) >= MANY)
     rows = computed(engine, spark, sizing.questions(spec, wanted), tasks_each=sizing.TASKS_EACH)
     found = sizing_report.document(spec, wanted, sizing.as_it_is(spec), rows)
     if page:
-        replace_file(page, sizing_report.page(found))
-    show_found(form, lambda: codec.as_json(found), lambda: sizing_report.view(found))
+        output_folder.replace_file(page, sizing_report.page(found))
+    output.show_found(form, lambda: codec.as_json(found), lambda: sizing_report.view(found))
     if found.chosen is not None:
         today, bought = (shlex.quote(str(each)) for each in (path, path.with_name(f"{path.stem}-{found.chosen}.yaml")))
-        say(f"next: planner size {today} --row {found.chosen} -o {bought}")
+        output.say(f"next: planner size {today} --row {found.chosen} -o {bought}")
     return 0
 
 
@@ -233,9 +214,9 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
 @click.option("--broker", type=click.IntRange(min=0), required=True, help="Id of the broker whose disk is too full.")
 @click.option("--for", "amount", metavar="disk=SIZE", required=True, help="Bytes to free at least, such as disk=200GB.")
 @click.option("-o", "--output", "out", type=FILE, help="SPEC to write. [default: SPEC's name with -drain-BROKER]")
-@format_option
-@detail_options
-@shows_refused
+@output.format_option
+@output.detail_options
+@output.shows_refused
 def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, detail: Detail | None) -> int:
     """Plan to free disk space on a broker of SPEC with the fewest bytes.
 
@@ -246,23 +227,23 @@ def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, 
     Writes a new SPEC, whose capacity.max_disk is the most that the broker may hold, and its plan next to it.
     """
     spec, beside = reading.load(path), out or path.with_name(f"{path.stem}-drain-{broker}{path.suffix}")
-    require_beside(beside, path)
-    require_unread("--output", beside, reading.files_read(path, spec))
+    output_folder.require_beside(beside, path)
+    output_folder.require_unread("--output", beside, reading.files_read(path, spec))
     most = _left(spec, broker, amount, path)
     title = f"Written by planner drain for {printable(path.name)}: all that broker {broker} may hold is its max_disk."
-    require_unchanged(beside, f"planner drain --broker {broker} of {path}", title)
-    check(beside.with_suffix(".plan"))
+    output_folder.require_unchanged(beside, f"planner drain --broker {broker} of {path}", title)
+    output_folder.check(beside.with_suffix(".plan"))
     found = beside.read_bytes() if beside.exists() else None
-    replace_file(beside, drained(path.read_text("utf-8-sig"), broker, most, title).encode())
+    output_folder.replace_file(beside, drained(path.read_text("utf-8-sig"), broker, most, title).encode())
     options = WhatifOptions(engine="local", out=beside.with_suffix(".plan"))
     try:
         planned = whatif(beside, options, Console(stderr=True))
     except BaseException:
         # If there is no plan, the SPEC isn't written either.
-        beside.unlink() if found is None else replace_file(beside, found)
+        beside.unlink() if found is None else output_folder.replace_file(beside, found)
         raise
-    say(f"{beside}: written, and planned")
-    show(planned.plan, form, detail, planned.job.folder, len(planned.files))
+    output.say(f"{beside}: written, and planned")
+    output.show(planned.plan, form, detail, planned.job.folder, len(planned.files))
     return 0
 
 

@@ -278,33 +278,26 @@ def seeds_document(found: Explanation) -> dict[str, Any]:
 def seeds_view(found: Sequence[Explanation]) -> View:
     """One row per topic, one line per partition that differs, and the count of each verdict."""
     column = Column[Explanation]
+
+    def placed_by(row: Explanation) -> str:
+        grew = "" if row.grown_from is None else f"; {row.grown_from} grew to {row.partitions}"
+        return f"{_VERDICTS[row.verdict][0]}{grew}"
+
     columns = (
         column("Topic", lambda row: Name(row.topic), numeric=False),
         column("Partitions", lambda row: row.partitions),
         column("RF", lambda row: str(row.replication_factor)),
-        column(
-            "Placed by",
-            lambda row: (
-                _VERDICTS[row.verdict][0]
-                + ("" if row.grown_from is None else f"; {row.grown_from} grew to {row.partitions}")
-            ),
-            numeric=False,
-        ),
+        column("Placed by", placed_by, numeric=False),
         column("Start index", lambda row: str(row.start_index) if row.start_index >= 0 else None),
         column("Shift", lambda row: ranges(row.shifts) if row.shifts else None, numeric=False),
         column("On", lambda row: row.brokers.name if row.brokers else None, numeric=False),
         column("Differ", lambda row: len(row.differences) if row.shifts else None),
     )
     differ = [(each.topic, difference) for each in found for difference in each.differences]
-    lines = [
-        Joined(
-            (
-                Name(f"{topic}-{each.partition}"),
-                f": {replica_list(each.replicas)}, where the seeds give {replica_list(each.expected)}",
-            )
-        )
-        for topic, each in differ[:_DIFFERENCES_SHOWN]
-    ]
+    lines = []
+    for topic, each in differ[:_DIFFERENCES_SHOWN]:
+        lists = f": {replica_list(each.replicas)}, where the seeds give {replica_list(each.expected)}"
+        lines.append(Joined((Name(f"{topic}-{each.partition}"), lists)))
     rest = len(differ) - len(lines)
     more = (f"and {counted(rest, 'more partition')} that differ; --format json has all",) if rest else ()
     counts = Counter(each.verdict for each in found)

@@ -88,12 +88,8 @@ def whatif_fleet(
                 return _written(jobs, made, say, told)
         except UnsafePlanError as error:
             # So that nobody mistakes an older plan for the refused one.
-            old = [
-                f"{job.folder} still has the plan made before"
-                for job in jobs
-                if (job.folder / output_folder.PLAN).is_file()
-            ]
-            error.lines += tuple(old)
+            old = [job.folder for job in jobs if (job.folder / output_folder.PLAN).is_file()]
+            error.lines += tuple(f"{folder} still has the plan made before" for folder in old)
             raise
 
 
@@ -309,10 +305,17 @@ def summary(planned: FleetPlan) -> dict[str, Any]:
     """The row of a cluster: verdict, what moves, the gap to the bound in percent, and the plan's folder."""
     plan, own = planned.plan, planned.plan.own_row
     known = plan.cluster.sizes_known
+    done = (plan.changes.rebalance != "none" and headline.balance_missed(plan)) or "as asked"
+    # Whether there is something to do, and what needs attention.
+    verdict: Iterable[str] = (
+        headline.first_step_lead(plan) or (done if plan.has_something_to_do else "nothing to do"),
+        *headline.racks(plan),
+        counted(len(plan.warnings), "warning") if plan.warnings else "",
+    )
     return {
         "cluster": plan.cluster.name,
         "spec": str(planned.job.spec),
-        "verdict": _verdict(plan),
+        "verdict": ", ".join(filter(None, verdict)),
         "complete": plan.complete,
         "bytes_moved": own.bytes_moved if known else None,
         "replicas_moved": own.replicas_moved,
@@ -328,13 +331,20 @@ def summary(planned: FleetPlan) -> dict[str, Any]:
 def view(rows: Sequence[dict[str, Any]]) -> View:
     """The summary for people."""
     column = Column[dict[str, Any]]
+
+    def above_least(row: dict[str, Any]) -> Quantity:
+        """In percent; unknown if bytes are, or if the plan leaves something to do."""
+        moved = row["bytes_moved"]
+        known = row["complete"] and moved is not None
+        return Quantity(formats.above_bound(moved or 0, row["least_bytes_moved"]) if known else None, GAP)
+
     columns = (
         column("Cluster", lambda row: Sentence(row["cluster"], _LONGEST_NAME), numeric=False),
         column("Verdict", lambda row: Sentence(row["verdict"], _LONGEST_VERDICT), numeric=False),
         column("Copied", lambda row: Quantity(row["bytes_moved"], "bytes")),
         column("Replicas", itemgetter("replicas_moved")),
         column("Leaders", itemgetter("leaders_changed")),
-        column("Above the minimum", _above_least),
+        column("Above the minimum", above_least),
         column("Candidates tried", itemgetter("candidates")),
         column("Folder", lambda row: Name(row["folder"]), numeric=False),
     )
@@ -346,13 +356,6 @@ def view(rows: Sequence[dict[str, Any]]) -> View:
         if count > 1
     ]
     return View("", (ViewSection("", (Table("cluster", rows, columns), Lines((*again, following)))),))
-
-
-def _above_least(row: dict[str, Any]) -> Quantity:
-    """How far above the proven minimum, in percent; unknown if bytes are, or if the plan leaves something to do."""
-    moved = row["bytes_moved"]
-    known = row["complete"] and moved is not None
-    return Quantity(formats.above_bound(moved or 0, row["least_bytes_moved"]) if known else None, GAP)
 
 
 def _is_pattern(argument: Path) -> bool:
@@ -372,14 +375,3 @@ def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> Pl
         lines += error.lines if isinstance(error, SpecError) else (f"{spec}: {error.lines[0]}", *error.lines[1:])
     which = "one of them is" if len(refused) == 1 else f"{len(refused)} of them are"
     return kind(f"no plan was written for any of the {count} specs, as {which} refused:", *lines)
-
-
-def _verdict(plan: Plan) -> str:
-    """A few words: whether there is something to do, and what needs attention."""
-    done = (plan.changes.rebalance != "none" and headline.balance_missed(plan)) or "as asked"
-    parts: Iterable[str] = (
-        headline.first_step_lead(plan) or (done if plan.has_something_to_do else "nothing to do"),
-        *headline.racks(plan),
-        formats.counted(len(plan.warnings), "warning") if plan.warnings else "",
-    )
-    return ", ".join(filter(None, parts))

@@ -193,9 +193,8 @@ def variants(plan: Plan) -> Table[VariantRow]:
         column("In one\nbatch", lambda row: Quantity(row.seconds_at_throttle, SECONDS)),
         column("", outcome, numeric=False, wide=True),
     )
-    return Table(
-        "variant", plan.variants, columns, "variants", "Compared with the variants", strong=lambda row: row.chosen
-    )
+    title = "Compared with the variants"
+    return Table("variant", plan.variants, columns, "variants", title, strong=lambda row: row.chosen)
 
 
 def compared(plan: Plan) -> Table[ComparedRow]:
@@ -210,14 +209,8 @@ def compared(plan: Plan) -> Table[ComparedRow]:
         column("within a topic", lambda row: row.topic_replica_spread, wide=True),
         _as_asked(plan),
     )
-    return Table(
-        "alternative",
-        plan.compared,
-        columns,
-        "compared",
-        "Compared with doing nothing and with Kafka's --generate",
-        strong=lambda row: row.label == THIS_PLAN,
-    )
+    title = "Compared with doing nothing and with Kafka's --generate"
+    return Table("alternative", plan.compared, columns, "compared", title, strong=lambda row: row.label == THIS_PLAN)
 
 
 def placed_new(plan: Plan) -> Table[PlacementRow]:
@@ -230,14 +223,8 @@ def placed_new(plan: Plan) -> Table[PlacementRow]:
         column("Within a topic: replicas", lambda row: row.topic_replica_spread, narrow="in a topic:\nreplicas"),
         column("leaders", lambda row: row.topic_leader_spread, narrow="\nleaders"),
     )
-    return Table(
-        "placement",
-        sentences.placed_new(plan),
-        columns,
-        "placed-new",
-        "New partitions, compared with Kafka's own placement",
-        strong=lambda row: row.label == THIS_PLAN,
-    )
+    rows, title = sentences.placed_new(plan), "New partitions, compared with Kafka's own placement"
+    return Table("placement", rows, columns, "placed-new", title, strong=lambda row: row.label == THIS_PLAN)
 
 
 def proof(plan: Plan) -> str:

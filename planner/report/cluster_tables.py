@@ -71,15 +71,8 @@ def brokers(plan: Plan) -> Table[BrokerRow]:
         *((peak,) if sentences.states_disks(plan) else ()),
         *_traffic(plan),
     )
-    return Table(
-        "broker",
-        plan.brokers,
-        columns,
-        "brokers-table",
-        "Brokers, today → plan",
-        few=sentences.fullest_and_emptiest,
-        rest=neither,
-    )
+    title, few = "Brokers, today → plan", sentences.fullest_and_emptiest
+    return Table("broker", plan.brokers, columns, "brokers-table", title, few=few, rest=neither)
 
 
 def racks(plan: Plan) -> Table[RackRow]:
@@ -305,9 +298,8 @@ def held(plan: Plan, moved: Movement) -> Table[int]:
         column("At most", lambda at: _measured(plan, peaks[at])),
         column("Afterwards", lambda at: side(at, "after")),
     )
-    return Table(
-        "broker", range(len(moved.brokers)), columns, "held-table", "What each broker stores while the plan runs"
-    )
+    title = "What each broker stores while the plan runs"
+    return Table("broker", range(len(moved.brokers)), columns, "held-table", title)
 
 
 def worst_hours(plan: Plan) -> Table[tuple[str, str, WorstHourRow]]:

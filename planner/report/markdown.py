@@ -178,7 +178,16 @@ def report(plan: Plan, pages: Sequence[View] = ()) -> str:
     Sizes are decimal, brokers are ids, a replica list starts with its preferred leader. `pages` are folded in.
     """
     parts = list(body(sections(plan), SOURCE, _ROOMS))
-    parts += _folded_pages(pages, (MOST_BYTES - _bytes(_page(plan, parts))) // 2)
+    free = (MOST_BYTES - _bytes(_page(plan, parts))) // 2
+    for number, page in enumerate(pages):
+        # Each page has an equal share of the bytes; later pages get what a short page leaves.
+        lines = "\n\n".join(body(page.sections, page.source)).splitlines()
+        shown = list(fitting(lines, free // (len(pages) - number) - _FRAME_BYTES))
+        if rest := len(lines) - len(shown):
+            shown += ["", f"{rest:,} lines left out here: see `{page.source}`."]
+        content = "\n".join(shown)
+        free -= _bytes(content) + _FRAME_BYTES
+        parts.append(folded(line(page.title), content))
     free = MOST_BYTES - _bytes(_page(plan, parts))
     changed = cluster_tables.topics(plan, changed=True)
     for listed, share in ((changed, free // 3), (cluster_tables.partitions(plan), free)):
@@ -226,16 +235,3 @@ def _page(plan: Plan, parts: Sequence[str]) -> str:
         )
     )
     return page.rstrip() + "\n"
-
-
-def _folded_pages(pages: Sequence[View], most_bytes: int) -> Iterator[str]:
-    """Pages of other commands, each with an equal share of the bytes; later pages get what a short page leaves."""
-    for number, page in enumerate(pages):
-        lines = "\n\n".join(body(page.sections, page.source)).splitlines()
-        shown = list(fitting(lines, most_bytes // (len(pages) - number) - _FRAME_BYTES))
-        rest = len(lines) - len(shown)
-        if rest:
-            shown += ["", f"{rest:,} lines left out here: see `{page.source}`."]
-        content = "\n".join(shown)
-        most_bytes -= _bytes(content) + _FRAME_BYTES
-        yield folded(line(page.title), content)

@@ -277,25 +277,20 @@ def _span(parts: Sequence[BatchRun], at: int) -> tuple[float, float]:
 
 
 def _strip(axes: Axes, plan: Plan, parts: Sequence[BatchRun]) -> list[Mark]:
-    """The batches as a row of boxes, with a number if there is room."""
+    """The batches as a row of boxes, with a number if there is room; their marks say what they do, and how long."""
     plot_axes.boxes(axes, "batch", [(*_span(parts, at), -1.4, -0.66) for at in range(len(parts))], COLOR["line"])
-    for part in parts:
+    marks = []
+    for at, part in enumerate(parts, start=1):
         text = str(part.first + 1)
         if part.seconds / _end(parts) * plot_axes.WIDTH * 0.85 > 7 * len(text):
             axes.text(part.start + part.seconds / 2, -1.03, text, ha="center", va="center", fontsize=8)
-    return [Mark(f"batch-{at + 1}", _in_words(plan, part)) for at, part in enumerate(parts)]
-
-
-def _in_words(plan: Plan, part: BatchRun) -> str:
-    """How much a run of batches copies and elects, and how long it takes, if that is known."""
-    own = plan.batches[part.first : part.end]
-    parts = [formats.counted(sum(batch.replicas_moved for batch in own), "replica")]
-    if plan.cluster.sizes_known:
-        parts.append(formats.size(sum(batch.bytes_moved for batch in own)))
-    parts.append(formats.counted(sum(len(batch.elect) for batch in own), "election"))
-    if _times_known(plan):
-        parts.append(formats.duration(round(part.seconds)))
-    return f"{part.name}: {', '.join(parts)}"
+        own = plan.batches[part.first : part.end]
+        said = [formats.counted(sum(batch.replicas_moved for batch in own), "replica")]
+        said += [formats.size(sum(batch.bytes_moved for batch in own))] if plan.cluster.sizes_known else []
+        said.append(formats.counted(sum(len(batch.elect) for batch in own), "election"))
+        said += [formats.duration(round(part.seconds))] if _times_known(plan) else []
+        marks.append(Mark(f"batch-{at}", f"{part.name}: {', '.join(said)}"))
+    return marks
 
 
 def held(plan: Plan, moved: Movement) -> Drawing:

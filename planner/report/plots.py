@@ -183,7 +183,10 @@ def _heat_map(plan: Plan) -> Drawing:
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(2 * len(measures) - 0.5, -0.5)
     values = [_means(columns, side, key) for key in measures for side, _ in _SIDES]
-    from_mean = [_from_mean(row) for row in values]
+    from_mean = []
+    for row in values:
+        mean = float(np.nanmean(row)) if not np.isnan(row).all() else 0.0
+        from_mean.append(row / mean - 1 if mean else np.where(np.isnan(row), np.nan, 0.0))
     scale = min(_MOST_SCALE, max(_LEAST_SCALE, *(float(np.nanmax(np.abs(row), initial=0)) for row in from_mean)))
     cells: dict[str, list[tuple[tuple[float, float, float, float], float, Mark]]] = {"out": [], "heat": []}
     for at, (row, away) in enumerate(zip(values, from_mean, strict=True)):
@@ -194,7 +197,9 @@ def _heat_map(plan: Plan) -> Drawing:
             top = at - 0.4 - 0.1 * (at % 2)
             opacity = _FAINTEST + (_STRONGEST - _FAINTEST) * min(1.0, abs(float(away[column])) / scale)
             name = columns[column][0]
-            title = f"{name}, {when}: {written(round(float(row[column])))} {words}, {_signed(away[column])}"
+            above = f"{formats.percent(round(100 * abs(away[column]), 2))} {'above' if away[column] > 0 else 'below'} "
+            where = f"{above if away[column] else 'at '}the mean"
+            title = f"{name}, {when}: {written(round(float(row[column])))} {words}, {where}"
             mark = Mark(f"{key}-{side}-{column + 1}", title)
             cells[role].append(((column - 0.5, column + 0.5, top, top + 0.9), round(opacity, 3), mark))
     marks = {}
@@ -237,18 +242,6 @@ def _means(columns: Sequence[tuple[str, Sequence[BrokerRow]]], side: str, key: s
     absent = "added" if side == "before" else "removed"
     there = [[getattr(getattr(row, side), key) for row in rows if row.role != absent] for _, rows in columns]
     return np.array([np.mean(each) if each else np.nan for each in there])
-
-
-def _from_mean(values: FloatArray) -> FloatArray:
-    """Each value's distance from the mean, as a fraction of it."""
-    mean = float(np.nanmean(values)) if not np.isnan(values).all() else 0.0
-    return values / mean - 1 if mean else np.where(np.isnan(values), np.nan, 0.0)
-
-
-def _signed(away: float) -> str:
-    if not away:
-        return "at the mean"
-    return f"{formats.percent(round(100 * abs(away), 2))} {'above' if away > 0 else 'below'} the mean"
 
 
 def hours(of: HoursSection) -> Drawing:

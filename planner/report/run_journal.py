@@ -72,9 +72,19 @@ def view(name: str, told_by: Sequence[Entry]) -> View:
     table = Table("entry", told_by, columns, "journal")
     ends = [each.said for each in told_by if each.event in ("stopped", "summary")] or [_NO_END]
     lead = tuple(Sentence(said, _LONGEST) for said in (ends if told_by else ["The journal is empty."]))
-    batches = [entry.figures for entry in told_by if entry.figures]
-    measured = [ViewSection("Planned and measured", told(_figures([*batches, _sum(batches)])))] if batches else []
-    return View(Name(name), (ViewSection("", told(Lines(lead), table)), *measured))
+    sections = [ViewSection("", told(Lines(lead), table))]
+    if batches := [entry.figures for entry in told_by if entry.figures]:
+        # A figure that is unknown for one batch is unknown for the sum.
+        copied = [each.copied_bytes for each in batches if each.copied_bytes is not None]
+        in_all = Figures(
+            "all",
+            sum(each.seconds for each in batches),
+            sum(each.planned_seconds for each in batches) if all(each.planned_seconds for each in batches) else 0,
+            sum(copied) if len(copied) == len(batches) else None,
+            sum(each.planned_bytes for each in batches) if all(each.planned_bytes for each in batches) else 0,
+        )
+        sections.append(ViewSection("Planned and measured", told(_figures([*batches, in_all]))))
+    return View(Name(name), tuple(sections))
 
 
 _NO_END = (
@@ -93,18 +103,6 @@ def _figures(rows: Sequence[Figures]) -> Table[Figures]:
         column("Bytes copied", lambda each: Quantity(each.copied_bytes, "bytes")),
     )
     return Table("batch", rows, columns, "batches")
-
-
-def _sum(rows: Sequence[Figures]) -> Figures:
-    """The sum of all batches; a figure that is unknown for one batch is unknown for the sum."""
-    known = [each.copied_bytes for each in rows if each.copied_bytes is not None]
-    return Figures(
-        "all",
-        sum(each.seconds for each in rows),
-        sum(each.planned_seconds for each in rows) if all(each.planned_seconds for each in rows) else 0,
-        sum(known) if len(known) == len(rows) else None,
-        sum(each.planned_bytes for each in rows) if all(each.planned_bytes for each in rows) else 0,
-    )
 
 
 def _entry(line: bytes, place: Place) -> Entry | Finding:

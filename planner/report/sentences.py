@@ -6,20 +6,9 @@ This module knows neither Markdown nor terminals: the code that prints a text es
 from collections import Counter
 from collections.abc import Sequence
 
+from planner.model import formats
 from planner.model.balance import BYTE_WINDOWS
-from planner.model.formats import (
-    UNKNOWN,
-    amount,
-    counted,
-    duration,
-    first_lines,
-    number,
-    percent,
-    printable,
-    size,
-    stated,
-    words,
-)
+from planner.model.formats import UNKNOWN, amount, counted, number, percent, printable, size, stated, words
 from planner.model.recorded import LogDirRow
 from planner.plan import bound_and_proof, headline
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, WorstHourRow
@@ -93,7 +82,7 @@ def scenario(row: ScenarioRow) -> str:
         bound, end = ("at least", least) if each.value < each.least else ("at most", most)
         target = "just outside the target:" if value == end else "target:"
         shown.append(f"{words(each.window)} {value} on broker {each.broker} ({target} {bound} {end})")
-    return f"{printable(row.name, 60)}: {'; '.join(first_lines(shown, 3))}"
+    return f"{printable(row.name, 60)}: {'; '.join(formats.first_lines(shown, 3))}"
 
 
 def hours(plan: Plan) -> tuple[str, ...]:
@@ -197,22 +186,19 @@ def not_met(plan: Plan) -> tuple[str, ...]:
     """
     if plan.unfinished or plan.changes.rebalance == "none":
         return ()
-    by_reason: dict[str, list[RelaxedRow]] = {}
+    by_reason: dict[str, dict[str, list[str]]] = {}
     for row in () if bound_and_proof.looser(plan) else plan.balance.relaxed:
-        by_reason.setdefault(row.why, []).append(row)
-    return tuple(f"{_targets(rows)} ({why})" for why, rows in by_reason.items())
-
-
-def _targets(rows: Sequence[RelaxedRow]) -> str:
-    """`replicas, topic replicas of 6 topics`: targets of single topics are counted."""
-    topics: dict[str, list[str]] = {}
-    for row in rows:
-        topics.setdefault(row.window, []).extend([] if row.topic is None else [printable(row.topic, 60)])
-    return ", ".join(
-        headline.target_name(window)
-        + (f" of {names[0] if len(names) == 1 else counted(len(names), 'topic')}" if names else "")
-        for window, names in topics.items()
-    )
+        topics = by_reason.setdefault(row.why, {}).setdefault(row.window, [])
+        topics += [] if row.topic is None else [printable(row.topic, 60)]
+    told = []
+    for why, of_windows in by_reason.items():
+        named = (
+            headline.target_name(window)
+            + (f" of {names[0] if len(names) == 1 else counted(len(names), 'topic')}" if names else "")
+            for window, names in of_windows.items()
+        )
+        told.append(f"{', '.join(named)} ({why})")
+    return tuple(told)
 
 
 def broker_peak(broker: BrokerRow) -> str:
@@ -287,7 +273,7 @@ def pace(plan: Plan) -> str:
     known = [batch.seconds_at_throttle for batch in batches if batch.seconds_at_throttle is not None]
     if len(known) < len(batches):
         return f"{shown}; never complete at {rate}"
-    return f"{shown}, at least {duration(sum(known))} at {rate}"
+    return f"{shown}, at least {formats.duration(sum(known))} at {rate}"
 
 
 def derived(plan: Plan) -> str:

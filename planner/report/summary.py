@@ -213,7 +213,7 @@ def measures(plan: Plan) -> Table[Measure]:
     if plan.changes.rebalance == "none":
         # Then no balance of brokers is asked for: no target is missed, and measures that don't change are left out.
         balance = [replace(row, allowed="not asked", but="") for row in balance if row.today != row.plan]
-    rows = [*balance, *_of_log_dirs(plan), *_changed(plan), *_movement(plan)]
+    rows = [*balance, *_of_log_dirs(plan), *_changed_and_moved(plan)]
     today = {term.name: Quantity(term.today, term.unit) for term in plan.terms if term.name in _LIMITED}
     still = next((row.months_until_full for row in plan.compared if row.label == DO_NOTHING), None)
     today["months_until_full"] = Quantity(still, "months")
@@ -308,8 +308,10 @@ def _range(values: Sequence[float | None], unit: str) -> Value:
     return f"{value if of and most.endswith(f' {of}') else least} to {most}"
 
 
-def _changed(plan: Plan) -> Iterator[Measure]:
-    """Partitions that aren't as asked, and partitions that a failure takes offline, if the plan changes the number."""
+def _changed_and_moved(plan: Plan) -> Iterator[Measure]:
+    """Partitions that aren't as asked, and partitions that a failure takes offline, if the plan changes the number;
+    then what moves.
+    """
     names = {
         "left_to_change": "partitions still to change",
         "rack_spread_broken": "breaking the rack rule",
@@ -327,9 +329,6 @@ def _changed(plan: Plan) -> Iterator[Measure]:
             waiting = sum(row.leader_before is None for row in plan.partitions) * (term.name == "left_to_change")
             but = f"{waiting} without a leader wait" if waiting else ""
             yield Measure(names[term.name], before, after, _limit(term), but)
-
-
-def _movement(plan: Plan) -> Iterator[Measure]:
     crossed = {row.key for row in plan.limits if row.crossed}
     for term in plan.terms if plan.partitions else ():
         if term.name in _MOVED and (term.limit is not None or (term.plan and term.name == "cross_rack_bytes")):

@@ -190,19 +190,7 @@ def show_plan(
     say(f"[bold]{plain(headline.headline(plan))}[/]", console)
     if detail == "verdict":
         return
-    rest = details(plan) if detail == "everything" else (_notes(plan),)
-    shown = [section for section in (*rest, next_steps_on_screen(plan, folder, files)) if section.blocks]
-    writes = [("Writes", verdict.writes(plan))] if plan.partitions else []
-    if any(term.name in _FAILURES and (term.plan or 0) > (term.today or 0) for term in plan.terms):
-        writes += [("Failures", " ".join(verdict.failures(plan)))]
-    # The first section needs no title.
-    untitled = (ViewSection("", told(Facts((*summary.facts(plan).facts, *writes)), summary.measures(plan))), *shown)
-    console.print()
-    sections(untitled, SOURCE, console, most_rows=_ROWS_SHOWN)
-
-
-def _notes(plan: Plan) -> ViewSection:
-    """Missed targets, hours, traffic, scenarios, refused variants and warnings; of most, the rest is only counted."""
+    # Of most notes, the rest is only counted.
     notes = (
         *_listed("not met", sentences.not_met(plan)),
         *(f"hours: {line}" for line in sentences.hours(plan)),
@@ -211,7 +199,15 @@ def _notes(plan: Plan) -> ViewSection:
         *_listed("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),
         *_listed("warning", plan.warnings),
     )
-    return ViewSection("", told(Lines(notes)))
+    rest = details(plan) if detail == "everything" else (ViewSection("", told(Lines(notes))),)
+    shown = [section for section in (*rest, next_steps_on_screen(plan, folder, files)) if section.blocks]
+    writes = [("Writes", verdict.writes(plan))] if plan.partitions else []
+    if any(term.name in _FAILURES and (term.plan or 0) > (term.today or 0) for term in plan.terms):
+        writes += [("Failures", " ".join(verdict.failures(plan)))]
+    # The first section needs no title.
+    untitled = (ViewSection("", told(Facts((*summary.facts(plan).facts, *writes)), summary.measures(plan))), *shown)
+    console.print()
+    sections(untitled, SOURCE, console, most_rows=_ROWS_SHOWN)
 
 
 def _listed(kind: str, notes: Sequence[str]) -> list[str]:

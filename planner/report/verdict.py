@@ -4,7 +4,7 @@ Plain text: the code that prints it escapes names from the cluster.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal
 
 from planner.execution.limits_and_safety import bound_of
@@ -12,7 +12,6 @@ from planner.model import formats
 from planner.model.formats import amount, counted, number, percent, size
 from planner.plan import headline
 from planner.plan.document.cluster_types import BrokerRow
-from planner.plan.document.comparison_types import TermRow
 from planner.plan.document.partition_types import FullestBroker
 from planner.plan.document.plan_types import Plan
 from planner.report import choice_tables, sentences
@@ -44,12 +43,8 @@ def verdict(plan: Plan) -> str:
     ]
     # Missed targets and the like get separate sentences, because they are no reason not to apply the plan.
     missed = [headline.balance_missed(plan), *headline.racks(plan), headline.costs_more(plan)]
-    return " ".join(
-        [
-            f"{lead}{'; ' if waiting else ': '}{'; '.join(parts)}.",
-            *(f"{each[0].upper()}{each[1:]}." for each in missed if each),
-        ]
-    )
+    first = f"{lead}{'; ' if waiting else ': '}{'; '.join(parts)}."
+    return " ".join([first, *(f"{each[0].upper()}{each[1:]}." for each in missed if each)])
 
 
 def _limits(plan: Plan) -> Iterator[str]:
@@ -131,19 +126,16 @@ def failures(plan: Plan) -> Iterator[str]:
     if harmless and any(found for _, found in of_each):
         of = " or ".join(harmless)
         yield f"{after} the failure of one {of} takes no partition offline and blocks no acks=all writes."
-    yield from (f"{after} if the worst {of} fails: {_failed(found)}." for of, found in worse.items())
-
-
-def _failed(found: Sequence[TermRow]) -> str:
-    """`1 partition offline, 2 refusing acks=all writes, as today`; with today's numbers if the plan changes one."""
     words = {"offline": "offline", "refused": "refusing acks=all writes"}
-    unchanged = all(term.plan == term.today for term in found)
-    told = [
-        f"{amount(term.plan, term.unit) if at else counted(round(term.plan or 0), 'partition')} "
-        f"{words[term.name.rpartition('_')[2]]}{'' if unchanged else f' (today {amount(term.today, term.unit)})'}"
-        for at, term in enumerate(found)
-    ]
-    return f"{', '.join(told)}{', as today' if unchanged else ''}"
+    for of, found in worse.items():
+        # `1 partition offline, 2 refusing acks=all writes, as today`; with today's numbers if the plan changes one.
+        unchanged = all(term.plan == term.today for term in found)
+        told = [
+            f"{amount(term.plan, term.unit) if at else counted(round(term.plan or 0), 'partition')} "
+            f"{words[term.name.rpartition('_')[2]]}{'' if unchanged else f' (today {amount(term.today, term.unit)})'}"
+            for at, term in enumerate(found)
+        ]
+        yield f"{after} if the worst {of} fails: {', '.join(told)}{', as today' if unchanged else ''}."
 
 
 def replicas_copied(plan: Plan) -> int:

@@ -130,6 +130,10 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
     for one, other in combinations(columns.T, 2):
         twice |= (one == other) & (one >= 0)
     target = problem.targets[columns.clip(0, len(problem.targets) - 1)] & (columns < len(problem.targets))
+    # Kafka would carry out the reassignment, but a cordon asks for no new replicas.
+    to_cordoned = np.zeros(len(columns), dtype=bool)
+    for broker in () if problem.cordoned is None else np.flatnonzero(problem.cordoned):
+        to_cordoned |= (columns == broker).any(axis=1) & ~(today == broker).any(axis=1)
     # Another rule keeps partitions that wait for a later step on today's replicas.
     due = ~problem.waits
     return {
@@ -138,8 +142,7 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         "live brokers": ((columns >= 0) & ~target).any(axis=1) & due,
         # Outside of the brokers that the topic may use, or without any replica that may lead.
         "placement": (_outside_set(problem, columns) | (leaderless(problem, columns) & problem.movable)) & due,
-        # Kafka would carry out the reassignment, but a cordon asks for no new replicas.
-        "cordoned broker": _comes_to_cordoned(problem, columns, today),
+        "cordoned broker": to_cordoned,
         "rack spread": uneven & ~may_be_uneven,
         # `leader_racks` or `demote_brokers` put the preferred leader behind another replica.
         "leader": badly_led(problem, columns) & problem.movable & due,
@@ -161,14 +164,6 @@ def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
         at = np.flatnonzero((column >= 0) & (column < len(problem.broker_ids)))
         broken[at] |= ~problem.allowed[problem.topic_of[at], column[at]]
     return broken & problem.movable
-
-
-def _comes_to_cordoned(problem: Problem, replicas: IntArray, today: IntArray) -> BoolArray:
-    """(P,): True if a replica is on a cordoned broker that has no replica of the partition today."""
-    broken = np.zeros(len(replicas), dtype=bool)
-    for broker in () if problem.cordoned is None else np.flatnonzero(problem.cordoned):
-        broken |= (replicas == broker).any(axis=1) & ~(today == broker).any(axis=1)
-    return broken
 
 
 def _unforced(problem: Problem, replicas: IntArray, today: IntArray, differs: BoolArray) -> BoolArray:

@@ -159,8 +159,11 @@ def _named(problem: Problem, window: _Judged, names: tuple[str | None, ...]) -> 
 def _why(problem: Problem, window: _Judged, at: int) -> str:
     if not window.outside[at]:
         return f"brokers in smaller racks hold more{_smallest_racks(problem)}"
+    if problem.rebalance == "leaders" and window.name in _OF_LEADERS:
+        return _why_not_led(problem)
     if problem.rebalance != "all":
-        return _why_of_mode(problem, window)
+        or_racks = " or breaks the rack rule" if problem.rebalance == "racks" else ""
+        return f"with rebalance: {problem.rebalance}, only what has to move{or_racks} does"
     if problem.deferred is not None:
         return "partitions that the budget leaves for a later step keep their replicas"
     if not problem.movable.all():
@@ -177,13 +180,6 @@ def _why(problem: Problem, window: _Judged, at: int) -> str:
     rules = {"placement": problem.allowed, "the cordons": problem.cordoned}
     others = ", ".join(["the racks", *(name for name, stated in rules.items() if stated is not None)])
     return f"no plan tried meets it together with the other targets, {others} and the replication factors"
-
-
-def _why_of_mode(problem: Problem, window: _Judged) -> str:
-    if problem.rebalance == "leaders" and window.name in _OF_LEADERS:
-        return _why_not_led(problem)
-    or_racks = " or breaks the rack rule" if problem.rebalance == "racks" else ""
-    return f"with rebalance: {problem.rebalance}, only what has to move{or_racks} does"
 
 
 def _smallest_racks(problem: Problem) -> str:

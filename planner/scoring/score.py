@@ -168,11 +168,16 @@ def _tally(
     counted = 1 if wanted.topic_leaders is None else 2
     held = broker_loads.by_group(problem, assignment, leading, problem.topic_of, len(problem.topic_names), counted)
     beyond = excess_of_topics(wanted, problem.balance, held)
+    grown = [
+        broker_loads.by_group(then.problem, assignment, leading, groups, count, len(broker_loads.MEASURES))[:, 2:]
+        for then in basis.scenarios
+    ]
+    none_grown = np.zeros((count, 0, len(BYTE_WINDOWS), int(problem.targets.sum())), dtype=np.int64)
     return Tally(
         np.stack([*columns, np.add.reduceat(beyond, firsts)], axis=1),
         broker_loads.by_group(problem, assignment, leading, groups, count, basis.measures),
         _copied(problem, assignment, added, groups, count),
-        _grown(basis, assignment, leading, groups, count),
+        np.stack(grown, axis=1) if grown else none_grown,
         growth_scenarios.held_ahead(problem, assignment, groups, count),
         failure_costs.lost_by_group(problem, basis.fragile, assignment, groups, count),
         np.maximum.reduceat(spread(held[:, 0], problem.allowed_targets), firsts),
@@ -250,15 +255,6 @@ def _copied(problem: Problem, assignment: IntArray, added: BoolArray, groups: In
         np.add.at(arriving, first[rows] + position[rows], problem.size_bytes[rows])
     np.add.at(sent, first + problem.copied_from, problem.size_bytes * added.sum(axis=1))
     return np.stack([each.reshape(-1, brokers) for each in (arriving, sent)], axis=1)
-
-
-def _grown(basis: ScoringBasis, assignment: IntArray, leaders: IntArray, groups: IntArray, count: int) -> LongArray:
-    """(G, S, 3, Bt): bytes and traffic of each group (P,) in each scenario."""
-    if not basis.scenarios:
-        return np.zeros((count, 0, len(BYTE_WINDOWS), int(basis.problem.targets.sum())), dtype=np.int64)
-    then, every = [each.problem for each in basis.scenarios], len(broker_loads.MEASURES)
-    held = [broker_loads.by_group(each, assignment, leaders, groups, count, every)[:, 2:] for each in then]
-    return np.stack(held, axis=1)
 
 
 def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:

@@ -66,6 +66,12 @@ def windows(problem: Problem, balance: Balance) -> Windows:
     )
     replicas, topic_replicas = _of_replicas(problem, balance, held)
     of_bytes = (fair.disk, fair.network_in, fair.network_out)
+    disk, limits = byte_window(fair.disk, balance.disk), problem.disk_limit_bytes[problem.targets]
+    if (limits >= 0).any():
+        # Cut to the limit of each broker's disk.
+        capped = np.where(limits < 0, OPEN_BYTES, limits)
+        low, high = (np.zeros_like(capped), capped) if disk is None else (disk[0], np.minimum(disk[1], capped))
+        disk = np.stack([np.minimum(low, high), high])
     return Windows(
         replicas=replicas,
         leaders=_capped(problem, _around(fair.leaders, balance.leaders, led.sum(axis=0, keepdims=True))[:, 0], 1),
@@ -73,7 +79,7 @@ def windows(problem: Problem, balance: Balance) -> Windows:
         topic_leaders=(
             None if balance.topic_leaders.kind == "none" else _around(fair.topic_leaders, balance.topic_leaders, led)
         ),
-        disk=_disk_window(problem, fair.disk, balance.disk),
+        disk=disk,
         network_in=byte_window(fair.network_in, balance.network_in),
         network_out=byte_window(fair.network_out, balance.network_out),
         byte_shares=np.stack([(each.count // each.parts)[0].astype(np.int64) for each in of_bytes]),
@@ -284,14 +290,3 @@ def byte_window(fair: Shares, tolerance: Tolerance) -> LongArray | None:
     most = count * high.numerator // (parts * high.denominator)
     # A share that isn't whole has no whole number within 0 % of it.
     return np.stack([np.minimum(least, count // parts), np.maximum(most, -(-count // parts))]).astype(np.int64)
-
-
-def _disk_window(problem: Problem, fair: Shares, tolerance: Tolerance) -> LongArray | None:
-    """The window (2, Bt) of bytes, cut to the limit of each broker's disk if that is stated."""
-    asked = byte_window(fair, tolerance)
-    limits = problem.disk_limit_bytes[problem.targets]
-    if (limits < 0).all():
-        return asked
-    capped = np.where(limits < 0, OPEN_BYTES, limits)
-    low, high = (np.zeros_like(capped), capped) if asked is None else (asked[0], np.minimum(asked[1], capped))
-    return np.stack([np.minimum(low, high), high])

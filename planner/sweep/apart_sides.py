@@ -262,9 +262,8 @@ def _likely_split(problem: Problem, sides: Sequence[int]) -> Sides:
         if problem.apart_by[group].endswith(LEADERS) and not stuck.any():
             # Deal out racks one after the other: if a partition has a replica in each rack, each side can lead its own.
             room = [max(1, len(racks) * each // max(sum(replicas), 1)) for each in replicas]
-            side_of[np.argsort(racks, kind="stable")] = np.repeat(np.arange(count), room)[
-                np.arange(len(racks)) % sum(room)
-            ]
+            dealt = np.repeat(np.arange(count), room)[np.arange(len(racks)) % sum(room)]
+            side_of[np.argsort(racks, kind="stable")] = dealt
         groups.append(np.where(side_of < 0, most, side_of)[unit])
     return np.stack(groups)[None].astype(np.int8)
 

@@ -113,9 +113,12 @@ def within(budget: Budget, spent: Mapping[str, int]) -> bool:
 
 def _ever_looser(balance: Balance, names: Sequence[str]) -> list[Balance]:
     """A balance with these windows at each level, then one without these windows."""
-    looser = [
-        replace(balance, **{window: _looser(getattr(balance, window), level) for window in names}) for level in LEVELS
-    ]
+    wanted = {window: getattr(balance, window) for window in names if getattr(balance, window).kind != "none"}
+    looser = []
+    for level in LEVELS:
+        # A wider percentage stays; a wide spread may become tighter.
+        tighter = [name for name, each in wanted.items() if each.kind != "percent" or each.value < level]
+        looser.append(replace(balance, **dict.fromkeys(tighter, Tolerance("percent", level))))
     return [*looser, _without(balance, names)]
 
 
@@ -123,18 +126,17 @@ def _without(balance: Balance, names: Sequence[str]) -> Balance:
     return replace(balance, **dict.fromkeys(names, NO_TOLERANCE))
 
 
-def _looser(tolerance: Tolerance, level: float) -> Tolerance:
-    """`level` percent, unless the tolerance is a wider percentage or none; a wide spread may become tighter."""
-    if tolerance.kind == "none" or (tolerance.kind == "percent" and tolerance.value >= level):
-        return tolerance
-    return Tolerance("percent", level)
-
-
 def first_step(problem: Problem) -> Problem:
     """The problem unchanged if its budget pays for everything, or for no change at all. Else the partitions that wait
     are not movable and keep their number of replicas; they are `deferred` if they must change.
     """
-    if not asked(problem.budget) or (costs := _costs(problem)) is None:
+    if not asked(problem.budget):
+        return problem
+    try:
+        # What each partition takes at least, however uneven the plan.
+        roomy = replace(without(problem), disk_limit_bytes=np.full_like(problem.disk_limit_bytes, -1))
+        costs = _costs_of(problem, optimum.solve(roomy, _OPEN).assignment)
+    except InfeasibleError:
         return problem
     # One that only changes its leader, for balance alone, may stay as it is.
     must = _must_change(problem) | (costs[1] > 0)
@@ -161,15 +163,6 @@ def _pays_for_balance(step: Problem) -> bool:
         if step.rebalance == "all":
             return bool((part_of(step, optimum.solve(step, step.balance).assignment) != today(step)).any())
     return False
-
-
-def _costs(problem: Problem) -> LongArray | None:
-    """(3, P): the minimum of each of TERMS that each partition takes, however uneven the plan; None without a plan."""
-    try:
-        roomy = replace(without(problem), disk_limit_bytes=np.full_like(problem.disk_limit_bytes, -1))
-        return _costs_of(problem, optimum.solve(roomy, _OPEN).assignment)
-    except InfeasibleError:
-        return None
 
 
 def _costs_of(problem: Problem, chosen: IntArray) -> LongArray:

@@ -215,19 +215,16 @@ class Candidates:
 
     def rows(self, numbers: LongArray) -> pa.Table:
         """These candidates (C,), in ascending order, as rows of CANDIDATE_SCHEMA."""
-        tables = [_rows(run, numbers[places], at) for run, places, at in self.parts(numbers)]
-        return pa.concat_tables([CANDIDATE_SCHEMA.empty_table(), *tables]).combine_chunks()
-
-
-def _rows(run: CandidateRun, numbers: LongArray, at: LongArray) -> pa.Table:
-    starts, shifts = run.pairs(at)
-    words = [str(getattr(run.balance, window)) for window in WINDOWS]
-    columns = [numbers, run.strategy, run.seeds(at), starts, shifts, *words, run.scenarios]
-    arrays = [
-        pa.repeat(pa.scalar(column, field.type), len(at)) if isinstance(column, str) else pa.array(column, field.type)
-        for column, field in zip(columns, CANDIDATE_SCHEMA, strict=True)
-    ]
-    return pa.Table.from_arrays(arrays, schema=CANDIDATE_SCHEMA)
+        tables = [CANDIDATE_SCHEMA.empty_table()]
+        for run, places, at in self.parts(numbers):
+            words = [str(getattr(run.balance, window)) for window in WINDOWS]
+            columns = [numbers[places], run.strategy, run.seeds(at), *run.pairs(at), *words, run.scenarios]
+            arrays = [
+                pa.repeat(pa.scalar(each, field.type), len(at)) if isinstance(each, str) else pa.array(each, field.type)
+                for each, field in zip(columns, CANDIDATE_SCHEMA, strict=True)
+            ]
+            tables.append(pa.Table.from_arrays(arrays, schema=CANDIDATE_SCHEMA))
+        return pa.concat_tables(tables).combine_chunks()
 
 
 def candidate_budget(problem: Problem, asked: int | None) -> int:
@@ -267,33 +264,27 @@ def of_row(values: Mapping[str, Any]) -> Candidate:
 
 def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[CandidateRun]:
     """Optima: first the grid of windows, starting with the balance asked for; then tie-break seeds at this balance."""
-    most = _most_solved(problem, sweep, count, among)
-    given = budget_steps.asked(problem.budget) or any(sweep.grid.values())
+    budgeted, sure, of_grid = budget_steps.asked(problem.budget), 1, 1 if any(sweep.grid.values()) else _OWN_GRID
+    if budgeted:
+        sure, of_grid = _LEAST_OF_LADDER, _OF_LADDER
     scenarios = (ALL_SCENARIOS, NO_SCENARIOS) if problem.scenario_names else (NO_SCENARIOS,)
     grid = _grid(problem, sweep.grid)
     asked, *others = dict.fromkeys(CandidateRun("optimum", 1, each, of) for each in grid for of in scenarios)
-    if budget_steps.asked(problem.budget):
+    if budgeted:
         others = [replace(asked, strategy=PART), *others]
-    worth = _SOLVED_PLACEMENTS // among
+    # Without `sweep.solved`, a fifth of the candidates.
+    most, worth = max(min(sure, count - 1), count // 5), _SOLVED_PLACEMENTS // among
     if sweep.solved is not None:
+        most = max(1, min(sweep.solved // among, count - 1))
         worth = most * max(_price(problem, each.balance) for each in (asked, *others))
     left = max(0, worth - _price(problem, asked.balance))
-    kept = left * (_OF_LADDER if budget_steps.asked(problem.budget) else 1 if given else _OWN_GRID)
-    chosen, sure = [asked], _LEAST_OF_LADDER if budget_steps.asked(problem.budget) else 1
+    kept, chosen = left * of_grid, [asked]
     for each in others:
         price = _price(problem, each.balance)
         if len(chosen) < most and (price <= kept or len(chosen) < sure):
             chosen, kept, left = [*chosen, each], kept - price, left - price
     seeds = max(0, min(most - len(chosen), int(left) // _price(problem, asked.balance)))
     return [*chosen, replace(asked, count=seeds, first_seed=_seed(sweep, 1))]
-
-
-def _most_solved(problem: Problem, sweep: Sweep, count: int, among: int) -> int:
-    """`sweep.solved`, between 1 and all but one; else a fifth of the candidates, at least the least of a ladder."""
-    if sweep.solved is not None:
-        return max(1, min(sweep.solved // among, count - 1))
-    least = min(_LEAST_OF_LADDER, count - 1) if budget_steps.asked(problem.budget) else 1
-    return max(least, count // 5)
 
 
 def work(problem: Problem, run: CandidateRun, *, from_tables: bool) -> float:
@@ -317,33 +308,28 @@ def _seed(sweep: Sweep, number: int) -> int:
 
 
 def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
-    """The balance asked for, then every combination; those that differ from it in the fewest windows come first."""
+    """The balance asked for, then every combination of the YAML's grid, or of our own if the YAML gives none; those
+    that differ from it in the fewest windows come first.
+    """
     wanted = problem.balance
     if budget_steps.asked(problem.budget):
         return budget_steps.ladder(problem)
     if problem.rebalance != "all":
         return [wanted]
-    axes = [(getattr(wanted, window), *_filled(problem, grid).get(window, ())) for window in WINDOWS]
+    if not any(grid.values()):
+        written = problem.bytes_in_per_sec.any()
+        grid = {
+            "replicas": _LOOSER,
+            "topic_replicas": (NO_TOLERANCE,),
+            "disk": _OF_DISK if problem.sizes_known and problem.size_bytes.any() else (),
+            "network_in": _OF_TRAFFIC if written else (),
+            "network_out": _OF_TRAFFIC if written or problem.bytes_out_per_sec.any() else (),
+        }
+    axes = [(getattr(wanted, window), *grid.get(window, ())) for window in WINDOWS]
     points = [Balance(*point) for point in product(*axes)]
     return sorted(
         points, key=lambda point: sum(getattr(point, window) != getattr(wanted, window) for window in WINDOWS)
     )
-
-
-def _filled(problem: Problem, grid: BalanceGrid) -> BalanceGrid:
-    """The YAML's grid, or our own if the YAML gives none."""
-    if any(grid.values()):
-        return grid
-    sized = problem.sizes_known and bool(problem.size_bytes.any())
-    written = bool(problem.bytes_in_per_sec.any())
-    sent = written or bool(problem.bytes_out_per_sec.any())
-    return {
-        "replicas": _LOOSER,
-        "topic_replicas": (NO_TOLERANCE,),
-        "disk": _OF_DISK if sized else (),
-        "network_in": _OF_TRAFFIC if written else (),
-        "network_out": _OF_TRAFFIC if sent else (),
-    }
 
 
 def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[CandidateRun]:

@@ -174,9 +174,8 @@ def _best(tried: Swept, rule: Choice) -> BestCandidate:
     first = tried.result.top.slice(0, 1).to_pylist()[0]
     if first["violations"]:
         return BestCandidate(first, "no candidate keeps every rule")
-    solved = pc.and_(
-        pc.equal(tried.result.scores["strategy"], "optimum"), pc.equal(tried.result.scores["violations"], 0)
-    )
+    scores = tried.result.scores
+    solved = pc.and_(pc.equal(scores["strategy"], "optimum"), pc.equal(scores["violations"], 0))
     if tried.problem.caps is not None and first["strategy"] == "unchanged" and not pc.any(solved).as_py():
         # Doing nothing is valid, but is not the plan that was asked for.
         return BestCandidate(first, _OVER_CAPS)
@@ -184,9 +183,8 @@ def _best(tried: Swept, rule: Choice) -> BestCandidate:
         return BestCandidate(first, None)
     fitting = [row for row in _pool(tried) if _fits(tried.spec, rule, row)]
     if not fitting:
-        return BestCandidate(
-            first, "no plan within the budget" if rule.rule == "within_budget" else "no plan within sweep.choose"
-        )
+        what = "the budget" if rule.rule == "within_budget" else "sweep.choose"
+        return BestCandidate(first, f"no plan within {what}")
     return BestCandidate(min(fitting, key=lambda row: _key(tried, rule, row)), None)
 
 
@@ -194,9 +192,8 @@ def _pool(tried: Swept) -> list[Row]:
     """Valid rows to choose from: those with a proof, doing nothing, a budget's part, and the Pareto fronts."""
     result, problem = tried.result, tried.problem
     scores = result.scores
-    proven = pc.or_(
-        pc.not_equal(scores["least_bytes"], UNKNOWN), pc.is_in(scores["strategy"], pa.array(["unchanged", PART]))
-    )
+    needs_none = pc.is_in(scores["strategy"], pa.array(["unchanged", PART]))
+    proven = pc.or_(pc.not_equal(scores["least_bytes"], UNKNOWN), needs_none)
     valid = scores.filter(pc.and_(proven, pc.equal(scores["violations"], 0))).to_pylist()
     order, moved = ranking_of(problem), moved_column(problem)
     tables = [result.front, *(front(scores, order, moved, even) for even in [*fronts(problem)][1:])]
@@ -225,7 +222,8 @@ def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
         case "within_budget":
             # After what survives: what was asked for, if the budget pays for it; else a part of it, which later steps
             # needn't copy again.
-            other = 0 if row["candidate"] == ASKED else 1 if _is_part(tried, row) else 2
+            spends = any(row[term] for term in budget_steps.TERMS if getattr(tried.spec.budget, term) is not None)
+            other = 0 if row["candidate"] == ASKED else 1 if row["strategy"] == PART and spends else 2
             even = row["excess"], row["scenario_excess"], row["imbalance_ppm"]
             return (*first, other, *even, row["bytes_moved"], *order)
         case "most_even_within_bytes":
@@ -239,12 +237,6 @@ def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
             return (*first, row["bytes_moved"], row["replicas_moved"], *order)
         case _:
             return tuple(order)
-
-
-def _is_part(tried: Swept, row: Row) -> bool:
-    """True for a part of the plan asked for, unless it spends nothing."""
-    spends = any(row[term] for term in budget_steps.TERMS if getattr(tried.spec.budget, term) is not None)
-    return row["strategy"] == PART and spends
 
 
 def _why(tried: Sequence[Swept], at: int, row: Row) -> str:

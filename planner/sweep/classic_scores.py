@@ -84,22 +84,19 @@ def _tables_of(basis: ScoringBasis) -> Tables:
 
 def by_tables(basis: ScoringBasis, starts: IntArray, shifts: IntArray) -> Scores:
     """Scores (C,) of candidates with a start index and a shift for each topic, both (C, T)."""
-    tables = _tables_of(basis)
+    tables, tallies = _tables_of(basis), list[Tally]()
     pairs = starts * max(tables.brokers - 1, 1) + shifts % max(tables.brokers - 1, 1)
-    blocks = [_add_up(tables, pairs[at : at + _BLOCK]) for at in range(0, len(pairs), _BLOCK)]
-    return score.finish(basis, Tally(*map(np.concatenate, zip(*blocks, strict=True))))
-
-
-def _add_up(tables: Tables, pairs: IntArray) -> Tally:
-    """Sums, over topics, of the table rows of the pairs (C, T)."""
-    total = np.zeros((len(pairs), tables.terms.shape[2]), dtype=np.int64)
-    spread = np.zeros(len(pairs), dtype=np.int64)
-    for topic, column in enumerate(pairs.T):
-        total += tables.terms[topic].take(column, axis=0)
-        np.maximum(spread, tables.topic_spread[topic].take(column), out=spread)
     ends = np.cumsum([prod(shape) for shape in tables.shapes])[:-1]
-    parts = zip(np.split(total, ends, axis=1), tables.shapes, strict=True)
-    return Tally(*[*(part.reshape(len(pairs), *shape) for part, shape in parts), spread])
+    for at in range(0, len(pairs), _BLOCK):
+        block = pairs[at : at + _BLOCK]
+        total = np.zeros((len(block), tables.terms.shape[2]), dtype=np.int64)
+        spread = np.zeros(len(block), dtype=np.int64)
+        for topic, column in enumerate(block.T):
+            total += tables.terms[topic].take(column, axis=0)
+            np.maximum(spread, tables.topic_spread[topic].take(column), out=spread)
+        parts = zip(np.split(total, ends, axis=1), tables.shapes, strict=True)
+        tallies.append(Tally(*[*(part.reshape(len(block), *shape) for part, shape in parts), spread]))
+    return score.finish(basis, Tally(*map(np.concatenate, zip(*tallies, strict=True))))
 
 
 # Every partition on every broker takes one byte; more than this is not worth its memory.

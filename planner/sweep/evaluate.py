@@ -24,16 +24,7 @@ from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.kafka_classic import draws
 from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import classic_scores, sweep_result
-from planner.sweep.candidates import (
-    ALL_SCENARIOS,
-    ASKED,
-    SOLVED,
-    STRATEGIES,
-    Candidate,
-    CandidateRun,
-    Candidates,
-    prove,
-)
+from planner.sweep.candidates import ALL_SCENARIOS, ASKED, SOLVED, STRATEGIES, Candidate, Candidates, prove
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
 
@@ -91,6 +82,7 @@ def scored(
 ) -> LongArray:
     """(COLUMNS, C): the scores of these candidates (C,); `proposals` are the plans made before, by candidate number."""
     basis, week = _basis(problem), _week(problem)
+    topics, brokers = len(problem.topic_names), int(problem.targets.sum())
     columns = np.full((len(COLUMNS), len(numbers)), UNKNOWN, dtype=np.int64)
     columns[0] = numbers
     # Classic placements are scored together, without tie-breaks and without a bound, so they count as unproven.
@@ -98,7 +90,10 @@ def scored(
     columns[_UNPROVEN] = 1
     for part, places, at in candidates.parts(numbers):
         if part.strategy == "kafka_classic" and (has_tables(problem) or classic_scores.has_sums(basis)):
-            columns[scores, places] = _columns(_classic(basis, part, at))
+            pairs = part.pairs(at) if part.brokers else draws(part.seeds(at), topics, brokers)
+            drawn = (np.broadcast_to(each.reshape(len(at), -1), (len(at), topics)).astype(np.int32) for each in pairs)
+            score_all = classic_scores.by_tables if has_tables(problem) else classic_scores.by_sums
+            columns[scores, places] = _columns(score_all(basis, *drawn))
             if week is not None:
                 made = (propose(problem, candidates, number) for number in numbers[places].tolist())
                 columns[hours, places] = np.transpose([week.judged(each.assignment) for each in made])
@@ -144,16 +139,6 @@ def _basis(problem: Problem) -> ScoringBasis:
 @lru_cache(maxsize=1)
 def _week(problem: Problem) -> Week | None:
     return Week.of(problem)
-
-
-def _classic(basis: ScoringBasis, run: CandidateRun, at: LongArray) -> Scores:
-    """Scores (C,) of these candidates (C,) of a run of classic placements, by tables or by sums."""
-    topics, brokers = len(basis.problem.topic_names), int(basis.problem.targets.sum())
-    pairs = run.pairs(at) if run.brokers else draws(run.seeds(at), topics, brokers)
-    starts, shifts = (np.broadcast_to(each.reshape(len(at), -1), (len(at), topics)) for each in pairs)
-    drawn = starts.astype(np.int32), shifts.astype(np.int32)
-    score_all = classic_scores.by_tables if has_tables(basis.problem) else classic_scores.by_sums
-    return score_all(basis, *drawn)
 
 
 def _columns(scores: Scores) -> LongArray:
@@ -222,7 +207,13 @@ def pieces(
 
     `done`: how many candidates of each sweep, counted from the first, are evaluated already.
     """
-    left = list(_left(sweeps, done))
+    left = []
+    for number, (candidates, has_tables) in enumerate(sweeps):
+        for run, end in zip(candidates.runs, candidates.ends.tolist(), strict=True):
+            numbers = range(max(end - run.count, done[number] if done else 0), end)
+            from_tables = has_tables and run.strategy == "kafka_classic"
+            at_once = _BLOCK if from_tables else 1 if run.strategy in SOLVED else _BLOCK_ONE_BY_ONE
+            left.append(_Piece(number, numbers, from_tables, at_once))
     tabled = sum(len(each.numbers) for each in left if each.from_tables)
     start, end = tabled * task // tasks, tabled * (task + 1) // tasks
     single_before = tabled_before = 0
@@ -236,16 +227,6 @@ def pieces(
             single_before += count
         if mine:
             yield each._replace(numbers=mine)
-
-
-def _left(sweeps: Sequence[tuple[Candidates, bool]], done: Sequence[int]) -> Iterator[_Piece]:
-    """A piece for each run of each sweep, with the candidates that aren't evaluated yet."""
-    for number, (each, has_tables) in enumerate(sweeps):
-        for run, end in zip(each.runs, each.ends.tolist(), strict=True):
-            numbers = range(max(end - run.count, done[number] if done else 0), end)
-            from_tables = has_tables and run.strategy == "kafka_classic"
-            at_once = _BLOCK if from_tables else 1 if run.strategy in SOLVED else _BLOCK_ONE_BY_ONE
-            yield _Piece(number, numbers, from_tables, at_once)
 
 
 def blocks(dealt: Iterable[_Piece]) -> Iterator[tuple[int, LongArray]]:

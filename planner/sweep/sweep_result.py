@@ -193,9 +193,8 @@ def result(
     """The result of the kept rows, sorted by candidate; without `by_strategy`, these rows were all there were."""
     order = ranking_of(problem)
     counts = by_strategy or {row["values"]: row["counts"] for row in scores["strategy"].value_counts().to_pylist()}
-    return SweepResult(
-        counts, scores, front(scores, order, moved_column(problem)), best(scores, TOP, order), proposals or {}
-    )
+    of_front, top = front(scores, order, moved_column(problem)), best(scores, TOP, order)
+    return SweepResult(counts, scores, of_front, top, proposals or {})
 
 
 def best(scores: pa.Table, count: int, order: Sequence[str] = RANKING) -> pa.Table:

@@ -207,7 +207,14 @@ class Outcome:
 
 def outcome(rows: PartitionStates, failed: BoolArray) -> Outcome:
     """The partitions' outcome if the brokers of these replicas (N, W) fail."""
-    leaders, live = _elected(rows, failed)
+    serving = rows.in_sync & ~failed
+    live = serving.sum(axis=1)
+    kept = (serving & (rows.replicas == rows.leaders[:, None])).any(axis=1)
+    leaders = np.where(kept, rows.leaders, _first(rows.replicas, serving))
+    unclean = (leaders < 0) & rows.unclean & (rows.leaders >= 0)
+    if unclean.any():
+        leaders = np.where(unclean, _first(rows.replicas, (rows.replicas >= 0) & ~failed), leaders)
+        live = np.where(unclean & (leaders >= 0), 1, live)
     online = leaders >= 0
     lost: BoolArray = ~np.any(rows.holding & ~failed, axis=1)
     facts = {
@@ -233,19 +240,6 @@ def worse(one: LongArray, other: LongArray) -> LongArray:
     both = np.maximum(one, other)
     both[:, FACTS.index("at_risk")] *= 1 - both[:, FACTS.index("offline")]
     return both
-
-
-def _elected(rows: PartitionStates, failed: BoolArray) -> tuple[IntArray, LongArray]:
-    """The new leaders and the number of live in-sync replicas, both (N,)."""
-    serving = rows.in_sync & ~failed
-    live = serving.sum(axis=1)
-    kept = (serving & (rows.replicas == rows.leaders[:, None])).any(axis=1)
-    leaders = np.where(kept, rows.leaders, _first(rows.replicas, serving))
-    left = (leaders < 0) & rows.unclean & (rows.leaders >= 0)
-    if left.any():
-        leaders = np.where(left, _first(rows.replicas, (rows.replicas >= 0) & ~failed), leaders)
-        live = np.where(left & (leaders >= 0), 1, live)
-    return leaders, live
 
 
 def _first(replicas: IntArray, among: BoolArray) -> IntArray:

@@ -90,22 +90,13 @@ def document(question: ConsumersQuestion) -> ConsumersDocument:
     found = section(question)
     # A shell may pass bytes that aren't text.
     data = {key: key.encode("utf-8", "surrogateescape") for key in question.keys}
-    with_keys = (
-        GrownTopicRow(
-            **structs.asdict(row)
-            | {
-                "keys": tuple(
-                    KeyRow(
-                        key=key,
-                        before=group_events.partition_of(each, row.before),
-                        after=group_events.partition_of(each, row.after),
-                    )
-                    for key, each in data.items()
-                )
-            }
+    with_keys, goes_to = list[GrownTopicRow](), group_events.partition_of
+    for row in found.partition_counts:
+        keys = tuple(
+            KeyRow(key=key, before=goes_to(each, row.before), after=goes_to(each, row.after))
+            for key, each in data.items()
         )
-        for row in found.partition_counts
-    )
+        with_keys.append(GrownTopicRow(**structs.asdict(row) | {"keys": keys}))
     return ConsumersDocument(
         **structs.asdict(found) | {"partition_counts": tuple(with_keys)},
         cluster=question.spec.cluster.name,

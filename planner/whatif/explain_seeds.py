@@ -174,11 +174,7 @@ def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Exp
     lists = [partition.replicas for partition in topic.partitions]
     used, racks = brokers_holding([topic]), dict(today)
     up_to = [each for each in racks if each <= max(used)]
-    for known, ids in (
-        (name, racks),
-        (f"brokers up to {max(used)}", up_to),
-        ("the brokers that the topic uses", used),
-    ):
+    for known, ids in ((name, racks), (f"brokers up to {max(used)}", up_to), ("the brokers that the topic uses", used)):
         brokers = [(broker, racks.get(broker)) for broker in sorted(ids)]
         if explain_striped.fits(brokers, lists):
             fitting = _lists(brokers, known, rack_aware=False)[0]
@@ -227,7 +223,7 @@ def _explained(topic: Topic, nothing: Explanation, replicas: IntArray, brokers: 
     found = _nearest(nothing, seen, brokers)
     if found.verdict == "exact":
         return found
-    if _may_have_grown(seen, brokers) and (grown := _grown(nothing, seen, brokers)):
+    if grown := _grown(nothing, seen, brokers):
         return grown
     if not found.brokers:
         return nothing
@@ -309,20 +305,17 @@ def _added_pair(brokers: BrokerList, leader: int, grown_from: int) -> _Pair:
     return _Pair(place, place - (grown_from - 1) // len(brokers.order))
 
 
-def _may_have_grown(seen: _Observed, brokers: BrokerList) -> bool:
-    """A quick check: True if the leaders of the last partitions follow the rule for added partitions."""
-    last = slice(-_LEAST_ADDED, None)
-    if len(seen.ids) <= _LEAST_ADDED or seen.replicas[0, 0] < 0:
-        return False
-    pair = _added_pair(brokers, brokers.order[seen.replicas[0, 0]], 1)
-    return bool(((pair.start + seen.ids[last]) % len(brokers.order) == seen.replicas[last, 0]).all())
-
-
 def _grown(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Explanation | None:
     """The explanation of a topic that got partitions later; None if it isn't one."""
-    factor, start = nothing.replication_factor, int(seen.replicas[0, 0])
+    n, factor, start = len(brokers.order), nothing.replication_factor, int(seen.replicas[0, 0])
+    if len(seen.ids) <= _LEAST_ADDED or start < 0:
+        return None
+    # A quick check first: whether the leaders of the last partitions follow the rule for added partitions.
+    last, added = slice(-_LEAST_ADDED, None), _added_pair(brokers, brokers.order[start], 1)
+    if ((added.start + seen.ids[last]) % n != seen.replicas[last, 0]).any():
+        return None
     created = _agrees(seen.ids, seen.replicas, brokers, factor)
-    created &= ((seen.replicas[:, 0] - seen.ids) % len(brokers.order) == start)[:, None]
+    created &= ((seen.replicas[:, 0] - seen.ids) % n == start)[:, None]
     lengths = np.logical_and.accumulate(created).sum(axis=0)
     at = _growth(int(lengths.max()), seen, brokers, factor)
     if at is None:

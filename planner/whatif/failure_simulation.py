@@ -17,21 +17,9 @@ from planner.model.problem import IntArray, LongArray, Problem, sums_at
 from planner.model.spec import Spec
 from planner.plan.document.partition_types import BatchRow
 from planner.scoring.broker_loads import measured
+from planner.whatif import failure_sets
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, stages
-from planner.whatif.failure_sets import (
-    BROKERS,
-    KINDS,
-    LOADS,
-    RACKS,
-    Domains,
-    FailureSets,
-    OutcomeSums,
-    SignedRows,
-    add,
-    named,
-    scenarios,
-    table,
-)
+from planner.whatif.failure_sets import BROKERS, KINDS, LOADS, RACKS, Domains, FailureSets, OutcomeSums, SignedRows
 
 # On the live brokers: the most leaders and bytes/s on one of them, and how many are above their capacity.
 MOST = ("leaders_most", "network_in_most", "network_out_most")
@@ -87,23 +75,17 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Ite
         if before is not None:
             parts.append(SignedRows(-1, before.first, before.second).take(stage.rows))
         for key, (domains, order) in orders.items():
-            tables[key].append(table(parts, domains, order, measures))
+            tables[key].append(failure_sets.table(parts, domains, order, measures))
         names.append(stage.name)
         # Incomplete copies count in full.
         replicas, slots = stage.first.replicas, stage.first.replicas >= 0
         sizes = np.broadcast_to(stage.first.size_bytes[:, None], replicas.shape)
         held.append(sums_at(len(problem.broker_ids), replicas[slots], sizes[slots]))
         before = stage
-    brokers = brokers_after(spec)
-    return FailureStudy(
-        problem,
-        tuple(names),
-        {key: tuple(each) for key, each in tables.items()},
-        np.stack(held),
-        _stated(each.disk_bytes for each in brokers),
-        _stated(each.network_bytes_per_sec for each in brokers),
-        measures,
-    )
+    brokers, by_kind = brokers_after(spec), {key: tuple(each) for key, each in tables.items()}
+    disks = _stated(each.disk_bytes for each in brokers)
+    networks = _stated(each.network_bytes_per_sec for each in brokers)
+    return FailureStudy(problem, tuple(names), by_kind, np.stack(held), disks, networks, measures)
 
 
 def _domain_kind(kind: str) -> str:
@@ -113,7 +95,7 @@ def _domain_kind(kind: str) -> str:
 
 def all_scenarios(problem: Problem, kinds: Sequence[str], most: int, seed: int) -> tuple[FailureSets, ...]:
     """The scenarios of each kind; racks only if there are any."""
-    found = (scenarios(problem, kind, most, seed) for kind in dict.fromkeys(kinds))
+    found = (failure_sets.scenarios(problem, kind, most, seed) for kind in dict.fromkeys(kinds))
     return tuple(each for each in found if len(each.sets))
 
 
@@ -144,8 +126,13 @@ def evaluate(study: FailureStudy, scenarios: FailureSets, start: int, end: int) 
     """
     sets = scenarios.sets[start:end]
     states = list(_states(study, scenarios, sets))
-    if scenarios.kind not in KINDS:
-        states = _folded(states)
+    if scenarios.kind not in KINDS and len(states) > 1:
+        today, *between, planned = states
+        every = {name: np.stack([each.columns[name] for each in between]) for name in today.columns}
+        worst = {name: columns.max(axis=0) for name, columns in every.items()}
+        at = every["leaders_most"].argmax(axis=0)
+        worst["leaders_most_broker"] = every["leaders_most_broker"][at, np.arange(len(at))]
+        states = [today, _State(between[0].number, BATCHES, worst, None), planned]
     tables = [_table(study, scenarios, sets, start, state) for state in states]
     order = np.arange(len(sets) * len(states)).reshape(len(states), len(sets)).T.ravel()
     return pa.concat_tables(tables).combine_chunks().take(pa.array(order)) if len(sets) else ROW_SCHEMA.empty_table()
@@ -176,8 +163,8 @@ def _states(study: FailureStudy, scenarios: FailureSets, sets: IntArray) -> Iter
         unknown.append("over_capacity")
     for number, name in enumerate(study.names):
         each = study.tables[_domain_kind(scenarios.kind)][number]
-        add(each, sets, facts, loads)
-        add(each, nobody, unused, unfailed)
+        failure_sets.add(each, sets, facts, loads)
+        failure_sets.add(each, nobody, unused, unfailed)
         shown = np.where(live[:, :, None], loads, -1)
         held = np.where(live, study.held_bytes[number], -1)
         over = disks & (held > study.disk_bytes)
@@ -192,18 +179,6 @@ def _states(study: FailureStudy, scenarios: FailureSets, sets: IntArray) -> Iter
         listed = few or name in (TODAY, PLANNED)
         gained = np.where(live, loads[:, :, 0] - unfailed[:, :, 0], 0) if listed else None
         yield _State(number, name, columns, gained)
-
-
-def _folded(states: Sequence[_State]) -> list[_State]:
-    """Today, all batches as one, and the completed plan."""
-    if len(states) < 2:
-        return list(states)
-    first, *between, last = states
-    every = {name: np.stack([each.columns[name] for each in between]) for name in first.columns}
-    worst = {name: columns.max(axis=0) for name, columns in every.items()}
-    at = every["leaders_most"].argmax(axis=0)
-    worst["leaders_most_broker"] = every["leaders_most_broker"][at, np.arange(len(at))]
-    return [first, _State(between[0].number, BATCHES, worst, None), last]
 
 
 def _table(study: FailureStudy, scenarios: FailureSets, sets: IntArray, start: int, state: _State) -> pa.Table:
@@ -221,7 +196,7 @@ def _table(study: FailureStudy, scenarios: FailureSets, sets: IntArray, start: i
     columns = {
         "of": [scenarios.kind] * count,
         "scenario": np.arange(start, start + count),
-        "failed": [named(problem, scenarios.kind, each) for each in sets],
+        "failed": [failure_sets.named(problem, scenarios.kind, each) for each in sets],
         "brokers": [problem.broker_ids[np.isin(scenarios.domains.of, each)] for each in sets],
         "stage": np.full(count, state.number),
         "state": [state.name] * count,

@@ -5,6 +5,8 @@ For each kind of failure and each state of the cluster: the worst failure, the n
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -177,9 +179,7 @@ def _state(rows: pa.Table, worst: Row, hit: tuple[FailedTopicRow, ...] | None) -
 
 def _scenarios(rows: pa.Table) -> tuple[FailureRow, ...]:
     """Every single broker and rack, with all states."""
-    grouped: dict[tuple[str, int], list[Row]] = {}
-    for row in rows.to_pylist():
-        grouped.setdefault((row["of"], row["scenario"]), []).append(row)
+    grouped = [list(found) for _, found in groupby(rows.to_pylist(), key=itemgetter("of", "scenario"))]
     return tuple(
         FailureRow(
             of=found[0]["of"],
@@ -197,7 +197,7 @@ def _scenarios(rows: pa.Table) -> tuple[FailureRow, ...]:
                 for row in found
             ),
         )
-        for found in grouped.values()
+        for found in grouped
     )
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain
 from math import lcm
 from typing import Literal
 
@@ -163,7 +162,14 @@ def events(group: Group, grown: Mapping[str, int], loads: PartitionLoads) -> tup
     Each member leaves (in a large group, some); one joins; topics get `grown` partitions; all members read all topics,
     if they don't already.
     """
-    happenings = chain(_comings_and_goings(group), _happenings(group, grown))
+    happenings = [*_comings_and_goings(group)]
+    more = {topic: count for topic, count in grown.items() if count > group.counts.get(topic, count)}
+    if more:
+        told = ", ".join(f"{topic} {group.counts[topic]} → {count} partitions" for topic, count in sorted(more.items()))
+        happenings.append((told, replace(group, counts={**group.counts, **more})))
+    if len(set(group.members.values())) > 1:
+        every_topic = dict.fromkeys(group.members, tuple(sorted(group.counts)))
+        happenings.append(("all members read all topics", _changed(group, every_topic)))
     return tuple(_event(what, group, changed, loads) for what, changed in happenings)
 
 
@@ -189,17 +195,6 @@ def _comings_and_goings(group: Group) -> Iterator[tuple[str, Group]]:
     if group.members:
         usual = Counter(group.members.values()).most_common(1)[0][0]
         yield "a member joins", _changed(group, {**group.members, f"{max(group.members)}+": usual})
-
-
-def _happenings(group: Group, grown: Mapping[str, int]) -> Iterator[tuple[str, Group]]:
-    """The other events, in the same form."""
-    more = {topic: count for topic, count in grown.items() if count > group.counts.get(topic, count)}
-    if more:
-        told = ", ".join(f"{topic} {group.counts[topic]} → {count} partitions" for topic, count in sorted(more.items()))
-        yield told, replace(group, counts={**group.counts, **more})
-    if len(set(group.members.values())) > 1:
-        everything = tuple(sorted(group.counts))
-        yield "all members read all topics", _changed(group, dict.fromkeys(group.members, everything))
 
 
 def _changed(group: Group, members: Mapping[str, tuple[str, ...]]) -> Group:

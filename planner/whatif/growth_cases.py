@@ -5,6 +5,7 @@ broker reaches its disk or network limit. The row is the same here and on Spark'
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -54,9 +55,17 @@ class GrowthCase:
 def cases(spec: Spec, months: int) -> tuple[GrowthCase, ...]:
     """The changes as they are, then with brokers of each class added, from the fewest that hold all loads."""
     base = case_of(spec, PLANNED, "", 0, months)
-    classes = classes_of(spec)
-    found = [(each, count) for each in classes for count in _counts(spec, base, each)]
-    return (base, *(case_of(_with(spec, each, n), f"{n} × {each.name}", each.name, n, months) for each, n in found))
+    found, problem = [base], base.forecast.problem
+    racks, here = max(len(problem.rack_names), 1), int(problem.targets.sum())
+    # A broker for which no replica is left doesn't help.
+    most = min(int(problem.replication_factors.sum()) - here, (MOST_TIMES - 1) * here)
+    for each in classes_of(spec):
+        # The fewest that hold all bytes and traffic, one more, and the next multiples of the racks.
+        least = max(at_least(spec, base, each), 1)
+        full = -(-least // racks) * racks
+        for n in sorted(n for n in {least, least + 1, full, full + racks} if n <= most):
+            found.append(case_of(_with(spec, each, n), f"{n} × {each.name}", each.name, n, months))
+    return tuple(found)
 
 
 def evaluate(case: GrowthCase) -> Row:
@@ -65,25 +74,16 @@ def evaluate(case: GrowthCase) -> Row:
 
     A flat row of numbers, and lists by broker.
     """
-    none = {"case": case.name, "feasible": False}
-    return max(_plans(case), key=lambda row: (row["first"] < 0, row["first"], -row["bytes_moved"]), default=none)
-
-
-def _plans(case: GrowthCase) -> Iterator[Row]:
-    """The rows of plans; none after the first that lasts.
-
-    The first plan has only today's windows: more windows never make a plan cheaper.
-    """
-    problem = case.forecast.problem
+    problem, rows = case.forecast.problem, list[Row]()
+    # The first plan has only today's windows: more windows never make a plan cheaper.
     for each in (without(problem), problem):
-        try:
+        with suppress(InfeasibleError):
             # The bound isn't shown, so proving it isn't worth much time.
-            row = given(case, optimum.solve(each, problem.balance, worth=OTHERS).assignment)
-        except InfeasibleError:
-            continue
-        yield row
-        if row["first"] < 0:
-            return
+            rows.append(given(case, optimum.solve(each, problem.balance, worth=OTHERS).assignment))
+            if rows[-1]["first"] < 0:
+                break
+    none = {"case": case.name, "feasible": False}
+    return max(rows, key=lambda row: (row["first"] < 0, row["first"], -row["bytes_moved"]), default=none)
 
 
 def given(case: GrowthCase, assignment: IntArray) -> Row:
@@ -153,18 +153,6 @@ def classes_of(spec: Spec) -> tuple[BrokerClass, ...]:
         if each.disk_bytes is not None or each.network_bytes_per_sec is not None:
             found.setdefault(each.capacity, BrokerClass(f"like broker {each.id}", *each.capacity))
     return tuple(found.values())
-
-
-def _counts(spec: Spec, base: GrowthCase, of: BrokerClass) -> tuple[int, ...]:
-    """The counts to try: the fewest that hold all bytes and traffic, one more, and the next multiples of the racks."""
-    problem = base.forecast.problem
-    least = max(at_least(spec, base, of), 1)
-    racks = max(len(problem.rack_names), 1)
-    full = -(-least // racks) * racks
-    here = int(problem.targets.sum())
-    # A broker for which no replica is left doesn't help.
-    most = min(int(problem.replication_factors.sum()) - here, (MOST_TIMES - 1) * here)
-    return tuple(sorted(n for n in {least, least + 1, full, full + racks} if n <= most))
 
 
 def at_least(spec: Spec, base: GrowthCase, of: BrokerClass) -> int:

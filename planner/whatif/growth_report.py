@@ -47,9 +47,14 @@ class GrowthDocument(GrowthSection, frozen=True, kw_only=True):
 
 def document(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Row]) -> GrowthDocument:
     """The whole document; the arguments are those of `section`."""
-    found = section(spec, cases, now, rows)
+    found, notes = section(spec, cases, now, rows), list[str]()
+    differs = "planner whatif may choose another plan"
+    if spec.week and spec.week.planned_for:
+        notes.append(f"planned for mean rates here; with balance.at: busiest hours, {differs}")
+    if spec.sweep.choice.rule not in ("asked", "within_budget"):
+        notes.append(f"planned by balance here; with sweep.choose, {differs}")
     return GrowthDocument(
-        **structs.asdict(found) | {"notes": (*_plan_notes(spec), *found.notes)},
+        **structs.asdict(found) | {"notes": (*notes, *found.notes)},
         format_version=FORMAT_VERSION,
         cluster=spec.cluster.name,
         first_step=_first_step(spec, rows[0]),
@@ -180,14 +185,6 @@ def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopi
             size_bytes=int(today_bytes[at]),
             size_bytes_then=int(bytes_then[at]),
         )
-
-
-def _plan_notes(spec: Spec) -> Iterator[str]:
-    """Why a sweep may choose another plan than the one made here."""
-    if spec.week and spec.week.planned_for:
-        yield "planned for mean rates here; with balance.at: busiest hours, planner whatif may choose another plan"
-    if spec.sweep.choice.rule not in ("asked", "within_budget"):
-        yield "planned by balance here; with sweep.choose, planner whatif may choose another plan"
 
 
 def _notes(spec: Spec, base: GrowthCase) -> Iterator[str]:

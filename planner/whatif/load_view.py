@@ -164,10 +164,6 @@ def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table
     )
     times = {topic.topic: topic.at_end for topic in of.topics}
     found = (*load_history.doubts(span), *load_history.outgrown(span, times), *lacking, *_flaws(of.about.findings))
-    return (facts, Lines(found, quiet=True)), _hours(of), _topics(of)
-
-
-def _hours(of: LoadSummary) -> Table[BusyHour]:
     column = Column[BusyHour]
     columns = (
         column("Busiest hours", lambda row: load_history.hour_name(row.hour, of.about.time_zone), numeric=False),
@@ -175,7 +171,8 @@ def _hours(of: LoadSummary) -> Table[BusyHour]:
         column("Read", lambda row: Quantity(row.rate_out, _RATE)),
     )
     busy = [each for each in of.hours if each.rate_in or each.rate_out]
-    return Table("hour", busy, columns, most=_HOURS_SHOWN)
+    hours = Table("hour", busy, columns, most=_HOURS_SHOWN)
+    return (facts, Lines(found, quiet=True)), hours, _topics(of)
 
 
 def _topics(of: LoadSummary) -> Table[LoadedTopic]:

@@ -39,8 +39,11 @@ _HARMS = {"offline": "have no leader", "unclean": "be led by a replica out of sy
 
 def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
     """The steps to restart every broker of a spec, from today's cluster; at most `at_most` brokers in each."""
-    subject = Subject.of(spec, None)
-    unstated = _unstated(spec)
+    subject, cluster = Subject.of(spec, None), spec.cluster
+    # If configurations are listed without min.insync.replicas, it is Kafka's default, 1.
+    listed = CONFIGS_UNKNOWN not in cluster.notes and (len(spec.inputs) > 1 or cluster.config_defaults)
+    topics = () if listed else sorted(cluster.topics, key=lambda each: each.name)
+    unstated = tuple(each.name for each in topics if MIN_INSYNC not in in_force(each, cluster.config_defaults))
     judge = RestartJudge(
         subject.problem,
         next(iter(stages(subject.spec, subject.problem, ()))).first,
@@ -50,8 +53,8 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
         format_version=RESTART_VERSION,
         planner_version=__version__,
         restart_id="",
-        cluster=spec.cluster.name,
-        bootstrap_servers=spec.cluster.bootstrap_servers,
+        cluster=cluster.name,
+        bootstrap_servers=cluster.bootstrap_servers,
         kafka_bin_dir=spec.execution.kafka_bin_dir,
         inputs=spec.inputs,
         at_most=at_most,
@@ -71,15 +74,6 @@ def states(spec: Spec) -> bytes:
         for part in topic.partitions
     }
     return canonical_json(lists).encode()
-
-
-def _unstated(spec: Spec) -> tuple[str, ...]:
-    """Topics with unknown min.insync.replicas. If configurations are listed without it, it is Kafka's default, 1."""
-    cluster = spec.cluster
-    if CONFIGS_UNKNOWN not in cluster.notes and (len(spec.inputs) > 1 or cluster.config_defaults):
-        return ()
-    topics = sorted(cluster.topics, key=lambda each: each.name)
-    return tuple(each.name for each in topics if MIN_INSYNC not in in_force(each, cluster.config_defaults))
 
 
 def _notes(subject: Subject, judge: "RestartJudge", unstated: Sequence[str]) -> Iterator[str]:
