@@ -168,16 +168,17 @@ def _tally(
     counted = 1 if wanted.topic_leaders is None else 2
     held = broker_loads.by_group(problem, assignment, leading, problem.topic_of, len(problem.topic_names), counted)
     beyond = excess_of_topics(wanted, problem.balance, held)
-    grown = [
-        broker_loads.by_group(then.problem, assignment, leading, groups, count, len(broker_loads.MEASURES))[:, 2:]
-        for then in basis.scenarios
+    every = len(broker_loads.MEASURES)
+    then = [
+        broker_loads.by_group(each.problem, assignment, leading, groups, count, every)[:, 2:]
+        for each in basis.scenarios
     ]
-    none_grown = np.zeros((count, 0, len(BYTE_WINDOWS), int(problem.targets.sum())), dtype=np.int64)
+    grown = np.stack(then, axis=1) if then else np.zeros((count, 0, len(BYTE_WINDOWS), held.shape[2]), dtype=np.int64)
     return Tally(
         np.stack([*columns, np.add.reduceat(beyond, firsts)], axis=1),
         broker_loads.by_group(problem, assignment, leading, groups, count, basis.measures),
         _copied(problem, assignment, added, groups, count),
-        np.stack(grown, axis=1) if grown else none_grown,
+        grown,
         growth_scenarios.held_ahead(problem, assignment, groups, count),
         failure_costs.lost_by_group(problem, basis.fragile, assignment, groups, count),
         np.maximum.reduceat(spread(held[:, 0], problem.allowed_targets), firsts),

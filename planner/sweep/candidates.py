@@ -272,7 +272,7 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[Cand
     asked, *others = dict.fromkeys(CandidateRun("optimum", 1, each, of) for each in grid for of in scenarios)
     if budgeted:
         others = [replace(asked, strategy=PART), *others]
-    # Without `sweep.solved`, a fifth of the candidates.
+    # Without `sweep.solved`, a fifth of the candidates, but no fewer than are always tried.
     most, worth = max(min(sure, count - 1), count // 5), _SOLVED_PLACEMENTS // among
     if sweep.solved is not None:
         most = max(1, min(sweep.solved // among, count - 1))

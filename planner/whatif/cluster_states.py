@@ -52,9 +52,8 @@ class PartitionStates:
     @classmethod
     def today(cls, spec: Spec, problem: Problem, width: int) -> Self:
         """Today's partitions: if the ISR is known, replicas outside of it don't count as live."""
-        partitions = [
-            part for topic in sorted(spec.cluster.topics, key=lambda each: each.name) for part in topic.partitions
-        ]
+        topics = sorted(spec.cluster.topics, key=lambda each: each.name)
+        partitions = [part for topic in topics for part in topic.partitions]
         replicas = np.pad(problem.replicas, ((0, 0), (0, width - problem.replicas.shape[1])), constant_values=-1)
         held = replicas >= 0
         in_sync = held.copy()
@@ -62,7 +61,7 @@ class PartitionStates:
             if part.isr is not None and set(part.isr) != set(part.replicas):
                 in_sync[row] &= np.isin(problem.broker_ids[replicas[row]], part.isr)
         in_sync[problem.leaders < 0] = False
-        configs = {topic.name: in_force(topic, spec.cluster.config_defaults) for topic in spec.cluster.topics}
+        configs = {topic.name: in_force(topic, spec.cluster.config_defaults) for topic in topics}
         unclean = [configs[name].get("unclean.leader.election.enable") == "true" for name in problem.topic_names]
         return cls(
             replicas,

@@ -136,10 +136,8 @@ class ConsumersSweep(Section, frozen=True, kw_only=True):
 def summary(study: ConsumersStudy, scores: Iterable[Row]) -> ConsumersSweep:
     """The combinations with their scores, by group, as a part of the report."""
     names = SweptCombination.__struct_fields__
-    groups = tuple(
-        SweptGroup.of(
-            study.groups[number][0], [SweptCombination(**{name: row[name] for name in names}) for row in rows]
-        )
-        for number, rows in groupby(scores, key=itemgetter("group"))
-    )
-    return ConsumersSweep(scenarios=study.scenarios, groups=groups)
+    groups = list[SweptGroup]()
+    for number, rows in groupby(scores, key=itemgetter("group")):
+        tried = [SweptCombination(**{name: row[name] for name in names}) for row in rows]
+        groups.append(SweptGroup.of(study.groups[number][0], tried))
+    return ConsumersSweep(scenarios=study.scenarios, groups=tuple(groups))

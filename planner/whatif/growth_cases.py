@@ -71,8 +71,6 @@ def cases(spec: Spec, months: int) -> tuple[GrowthCase, ...]:
 def evaluate(case: GrowthCase) -> Row:
     """The row of a plan that is even today; if it doesn't last, of a plan that also keeps within its disks at the end,
     if that lasts longer.
-
-    A flat row of numbers, and lists by broker.
     """
     problem, rows = case.forecast.problem, list[Row]()
     # The first plan has only today's windows: more windows never make a plan cheaper.

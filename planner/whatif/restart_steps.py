@@ -44,11 +44,9 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
     listed = CONFIGS_UNKNOWN not in cluster.notes and (len(spec.inputs) > 1 or cluster.config_defaults)
     topics = () if listed else sorted(cluster.topics, key=lambda each: each.name)
     unstated = tuple(each.name for each in topics if MIN_INSYNC not in in_force(each, cluster.config_defaults))
-    judge = RestartJudge(
-        subject.problem,
-        next(iter(stages(subject.spec, subject.problem, ()))).first,
-        np.isin(np.array(subject.problem.topic_names), unstated)[subject.problem.topic_of],
-    )
+    problem = subject.problem
+    today = next(iter(stages(subject.spec, problem, ()))).first
+    judge = RestartJudge(problem, today, np.isin(np.array(problem.topic_names), unstated)[problem.topic_of])
     return RestartDocument(
         format_version=RESTART_VERSION,
         planner_version=__version__,
@@ -58,7 +56,7 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
         kafka_bin_dir=spec.execution.kafka_bin_dir,
         inputs=spec.inputs,
         at_most=at_most,
-        partitions=subject.problem.rows,
+        partitions=problem.rows,
         states_sha256=hashlib.sha256(states(spec)).hexdigest(),
         min_insync_unknown=unstated,
         steps=tuple(judge.row(place, *group) for place, group in enumerate(judge.groups(at_most), start=1)),
