@@ -197,8 +197,8 @@ def _heat_map(plan: Plan) -> Drawing:
             top = at - 0.4 - 0.1 * (at % 2)
             opacity = _FAINTEST + (_STRONGEST - _FAINTEST) * min(1.0, abs(float(away[column])) / scale)
             name = columns[column][0]
-            above = f"{formats.percent(round(100 * abs(away[column]), 2))} {'above' if away[column] > 0 else 'below'} "
-            where = f"{above if away[column] else 'at '}the mean"
+            far, side_of = formats.percent(round(100 * abs(away[column]), 2)), "above" if away[column] > 0 else "below"
+            where = f"{far} {side_of} the mean" if away[column] else "at the mean"
             title = f"{name}, {when}: {written(round(float(row[column])))} {words}, {where}"
             mark = Mark(f"{key}-{side}-{column + 1}", title)
             cells[role].append(((column - 0.5, column + 0.5, top, top + 0.9), round(opacity, 3), mark))
