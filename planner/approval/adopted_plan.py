@@ -332,8 +332,7 @@ def _swept(spec: Spec, placed: AdoptedAssignment, solved: tuple[Proven, ...], ow
     placements = generated(problem, spec.sweep).runs if problem.rebalance == "all" else ()
     every = Candidates((CandidateRun("unchanged", 1, problem.balance), *(each.run for each in solved), *placements))
     made = {number: each.proposal for number, each in enumerate(solved, 1)}
-    numbers = np.arange(len(every), dtype=np.int64)
-    tried = sweep_result.rows(every, evaluate.scored(problem, every, numbers, made))
+    tried = sweep_result.rows(every, evaluate.scored(problem, every, np.arange(len(every), dtype=np.int64), made))
     last = pa.Table.from_pylist([{"candidate": len(every), **own}], schema=SCORE_SCHEMA)
     result = sweep_result.result(
         problem, pa.concat_tables([tried, last]), {**every.by_strategy, STRATEGY: 1}, {len(every): solved[-1].proposal}

@@ -42,7 +42,15 @@ def diff(old: Plan, new: Plan) -> PlanJson:
         "equal": old.plan_id == new.plan_id,
         "plans": [_head(old), _head(new)],
         "figures": list(_figures(old, new)),
-        **{name: _keyed(before[name], after[name], key) for name, key in _KEYS.items()},
+        # Entries that differ, or that only one plan has: the other plan's value is None.
+        **{
+            name: [
+                {key: each, "before": before[name].get(each), "after": after[name].get(each)}
+                for each in dict.fromkeys(chain(before[name], after[name]))
+                if before[name].get(each) != after[name].get(each)
+            ]
+            for name, key in _KEYS.items()
+        },
         "partitions": _partitions(old, new),
         "warnings": {
             "added": [text for text in new.warnings if text not in old.warnings],
@@ -129,15 +137,6 @@ def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
 
 
 _OF_SPEC = ("topics", "racks_as_today", "placement", "leader_racks", "apart", "together", "traffic")
-
-
-def _keyed(old: Mapping[Any, Any], new: Mapping[Any, Any], key: str) -> list[PlanJson]:
-    """Entries that differ or that only one side has; the other side's value is None."""
-    return [
-        {key: each, "before": old.get(each), "after": new.get(each)}
-        for each in dict.fromkeys(chain(old, new))
-        if old.get(each) != new.get(each)
-    ]
 
 
 def _partitions(old: Plan, new: Plan) -> PlanJson:
@@ -228,12 +227,15 @@ def sections(difference: PlanJson) -> list[tuple[str, int, list[str]]]:
         (row["path"], *(f"SHA-256 {side[:12]}" if side else "not read" for side in (row["before"], row["after"])))
         for row in difference["inputs"]
     ]
+    alike: dict[str, list[int]] = {}
+    for row in difference["brokers"]:
+        alike.setdefault(_broker(row), []).append(row["broker"])
     found = [
         ("Plan", [f"{words(key)}: {_value(was)} → {_value(now)}" for key, was, now in heads if was != now]),
         ("Limits", [_gate(row) for row in difference["gates"]]),
         ("Inputs", [f"{path}: {before} → {after}" for path, before, after in inputs]),
         ("Asked for", [_wished(row) for row in difference["changes"]]),
-        ("Brokers", list(_brokers_shown(difference["brokers"]))),
+        ("Brokers", [f"{brokers(ids)}: {differences}" for differences, ids in alike.items()]),
         ("New partitions", [_new_topic(row) for row in difference["new_partitions"]]),
         ("Warnings", [*(f"+ {text}" for text in difference["warnings"]["added"]),
                       *(f"- {text}" for text in difference["warnings"]["removed"])]),
@@ -297,16 +299,8 @@ _EXACT_GATES = {
 }
 
 
-def _brokers_shown(rows: Sequence[PlanJson]) -> Iterator[str]:
-    """The fields that differ, with both values; brokers with the same differences share a line."""
-    alike: dict[str, list[int]] = {}
-    for row in rows:
-        alike.setdefault(_broker(row), []).append(row["broker"])
-    for told, ids in alike.items():
-        yield f"{brokers(ids)}: {told}"
-
-
 def _broker(row: PlanJson) -> str:
+    """The fields that differ, with both values; brokers with the same differences share a line."""
     old, new = row["before"], row["after"]
     if old is None or new is None:
         side = old or new

@@ -16,7 +16,6 @@ from planner.approval.cluster_now import Now
 from planner.export import ansible_vars
 from planner.model.cluster import ANY, Partition, PartitionKey, Topic, partition_name
 from planner.model.formats import counted, printable, replica_list
-from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.partition_types import NewPartitionsRow, PartitionRow
 from planner.plan.document.plan_types import Plan
 
@@ -247,21 +246,16 @@ def _topics(held: PlanOnCluster) -> Iterator[Difference]:
             of_plan = f"; the plan has {counted(planned[name], 'partition')} of it" if planned[name] else ""
             yield Difference("topic", name, what + of_plan, refuses=bool(planned[name]))
         elif name not in held.made and len(found.partitions) != topic.partitions:
-            yield _counted(held, found, topic)
+            count, before, factor = len(found.partitions), topic.partitions, topic.replication_factor
+            behind = _left_behind(held, found, before)
+            # If a plan leaves a topic with different replication factors, it doesn't change the whole topic.
+            resized = factor is not None and set(topic.replication_factor_before) != {factor}
+            kept = f"; those keep another replication factor than {factor}" if resized and count > before else ""
+            message = f"has {counted(count, 'partition')}, {before:,} when the plan was made{behind or kept}"
+            yield Difference("partitions", name, message, refuses=count < before or bool(behind) or resized)
     for name in sorted(held.now.topics.keys() - known.keys()):
         behind = _left_behind(held, held.now.topics[name], 0)
         yield Difference("topic", name, f"is new{behind}", refuses=bool(behind))
-
-
-def _counted(held: PlanOnCluster, found: Topic, topic: TopicRow) -> Difference:
-    """A topic with another number of partitions; refused if fewer, if on leaving brokers, or if its factor changes."""
-    count, before, factor = len(found.partitions), topic.partitions, topic.replication_factor
-    behind = _left_behind(held, found, before)
-    # If a plan leaves a topic with different replication factors, it doesn't change the whole topic.
-    resized = factor is not None and set(topic.replication_factor_before) != {factor}
-    kept = f"; those keep another replication factor than {factor}" if resized and count > before else ""
-    message = f"has {counted(count, 'partition')}, {before:,} when the plan was made{behind or kept}"
-    return Difference("partitions", found.name, message, refuses=count < before or bool(behind) or resized)
 
 
 def _left_behind(held: PlanOnCluster, topic: Topic, first: int) -> str:

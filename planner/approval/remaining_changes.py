@@ -62,7 +62,14 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
     """
     held = PlanOnCluster(plan, now)
     _require_known(held)
-    strangers = dict(_strangers(held))
+    # On the brokers of no step of the plan; the order of the brokers doesn't matter.
+    elsewhere = [key for key, standing in held.standings.items() if standing is Standing.ELSEWHERE]
+    strangers = {
+        key: f"{'is being reassigned to' if key in now.moving else 'has replicas'} {replica_list(found.replicas)}; "
+        f"the plan's lists are {path_of(held.states[key])}"
+        for key in elsewhere
+        if (found := held.partition(key)) is not None
+    }
     new_strangers = [name for name, new in held.made.items() if standing_of_new(new, now.topics.get(name)) is None]
     foreign = [cluster.partition_name(*key) for key in sorted(now.moving - held.rows.keys())]
     _refuse([f"{name} is being reassigned, but not by the plan; wait until that ends" for name in foreign])
@@ -109,15 +116,6 @@ def _require_known(held: PlanOnCluster) -> None:
         raise StalePlanError(f"not live: {brokers(absent)}; the plan's target needs all of its brokers; plan again")
     if elsewhere := [str(each) for each in broker_differences(held) if each.kind in ("rack", "log_dir")]:
         raise StalePlanError(f"{'; '.join(elsewhere)}; plan again")
-
-
-def _strangers(held: PlanOnCluster) -> Iterator[tuple[cluster.PartitionKey, str]]:
-    """The partitions that aren't on the brokers of any step of the plan; the order of the brokers doesn't matter."""
-    for key, standing in held.standings.items():
-        found = held.partition(key)
-        if standing is Standing.ELSEWHERE and found is not None:
-            moving = "is being reassigned to" if key in held.now.moving else "has replicas"
-            yield key, f"{moving} {replica_list(found.replicas)}; the plan's lists are {path_of(held.states[key])}"
 
 
 def _change(held: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:

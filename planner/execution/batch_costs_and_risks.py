@@ -140,8 +140,7 @@ def costs(
         at = int(full.argmax())
         peak = Peak(brokers[at], int(during[at]), batch.number, disk_bytes.get(brokers[at]))
         fullest.append(peak if sizes_known else None)
-    disk_sizes = map(disk_bytes.get, brokers)
-    peaks = tuple(map(Peak, brokers, most.tolist(), when.tolist(), disk_sizes))
+    peaks = tuple(map(Peak, brokers, most.tolist(), when.tolist(), map(disk_bytes.get, brokers)))
     seconds = tuple(seconds_at_throttle(batch, throttle) for batch in batches)
     known = [each for each in seconds if each is not None]
     total = sum(known) if throttle is not None and len(known) == len(seconds) else None

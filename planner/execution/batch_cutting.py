@@ -102,13 +102,6 @@ def _split(changes: Sequence[PartitionChange], rules: BatchRules, racks: Mapping
     )
 
 
-def _risk(change: PartitionChange) -> int:
-    """0 if data is at risk today, 1 for a new replication factor, 2 for balance."""
-    if change.reason in _AT_RISK:
-        return AT_RISK
-    return 1 if len(change.before) != len(change.after) else 2
-
-
 def _loads(
     moving: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str]
 ) -> tuple[BatchLoads, list[Sequence[Step]]]:
@@ -123,7 +116,10 @@ def _loads(
         groups[change.topic, -1 if resized else change.partition].append(change)
     for group in groups.values():
         paths = [steps_of(change, rules, racks) for change in group]
-        risk, rounds = min(map(_risk, group)), max(map(len, paths))
+        # Data at risk comes first, then new replication factors, then balance.
+        later = (1 if len(change.before) != len(change.after) else 2 for change in group)
+        risk = AT_RISK if any(change.reason in _AT_RISK for change in group) else min(later)
+        rounds = max(map(len, paths))
         last: list[tuple[int, ...]] = [()] * len(paths)
         for number, steps, rows in _together(paths, lanes, rules):
             after = tuple(sorted({load for row in rows for load in last[row]}))

@@ -41,7 +41,14 @@ class _Order:
 
     def __init__(self, batches: Sequence[Batch], held_bytes: Mapping[int, int], most_bytes: Mapping[int, int]) -> None:
         self.batches, self.held, self.most = batches, Counter(held_bytes), most_bytes
-        self.left = {at: _units(batch.steps) for at, batch in enumerate(batches)}
+        self.left: dict[int, list[_Unit]] = {}
+        for at, batch in enumerate(batches):
+            # A unit for each partition, or for a topic if its replication factor changes.
+            resized = {step.topic for step in batch.steps if len(step.before) != len(step.after)}
+            units = defaultdict[PartitionKey, list[Step]](list)
+            for step in batch.steps:
+                units[(step.topic, -1) if step.topic in resized else step.key].append(step)
+            self.left[at] = list(units.values())
         self.replicas: dict[PartitionKey, tuple[int, ...]] = {}
         for batch in reversed(batches):
             self.replicas |= {step.key: step.before for step in batch.steps}
@@ -93,12 +100,3 @@ class _Order:
             steps=tuple(sorted(steps, key=attrgetter("key"))),
             elect=tuple(key for key in batch.elect if key in own or (first and key not in every)),
         )
-
-
-def _units(steps: Sequence[Step]) -> list[_Unit]:
-    """The steps of a batch by partition, or by topic if its replication factor changes."""
-    resized = {step.topic for step in steps if len(step.before) != len(step.after)}
-    groups: defaultdict[PartitionKey, list[Step]] = defaultdict(list)
-    for step in steps:
-        groups[(step.topic, -1) if step.topic in resized else step.key].append(step)
-    return list(groups.values())

@@ -83,24 +83,19 @@ def _fill_up(filling: BatchFilling, load: int, end: int) -> bool:
 
 
 def _packed(filling: BatchFilling, members: Sequence[int], more: int, to_the_brim: bool, at_risk: bool) -> BatchFilling:
-    """Packs the loads into new batches after the existing ones."""
-    first, batches = filling.count, _batches_needed(filling, members) + more
+    """Packs the loads into new batches after the existing ones: `more` than the fewest that limits and rounds allow."""
+    first, loads, limit = filling.count, filling.loads, filling.rules.bytes
+    needed = -(loads.totals(members) // -filling.limits)
+    if limit is not None:
+        sizes = loads.bytes_moved(members)
+        needed[BYTES] = (sizes > limit).sum() - sizes[sizes <= limit].sum() // -limit
+    batches = max(int(needed.max()), *(loads.rounds[load][1] for load in members)) + more
     filling.open(batches)
     packing = _Packing(filling, members, first, _shares(filling, members, batches, to_the_brim), at_risk)
     for load in members:
         packing.place(load)
     polish(filling, members, first, move=not at_risk)
     return bring_forward(filling, members, first) if at_risk else filling
-
-
-def _batches_needed(filling: BatchFilling, members: Sequence[int]) -> int:
-    """The fewest batches that the limits and rounds allow; packing the loads may need more."""
-    loads, limit = filling.loads, filling.rules.bytes
-    needed = -(loads.totals(members) // -filling.limits)
-    if limit is not None:
-        sizes = loads.bytes_moved(members)
-        needed[BYTES] = (sizes > limit).sum() - sizes[sizes <= limit].sum() // -limit
-    return max(int(needed.max()), *(loads.rounds[load][1] for load in members))
 
 
 def _shares(filling: BatchFilling, members: Sequence[int], batches: int, to_the_brim: bool) -> FloatArray:
@@ -137,7 +132,10 @@ class _Packing:
             elsewhere = self._best(load, earliest, self.filling.count)
             batch, over = min((batch, over), elsewhere, key=lambda found: found[1])
         if batch == NOWHERE:
-            batch = self._open()
+            # A new batch, for which no bytes were planned.
+            self.filling.open(1)
+            self.shares = np.append(self.shares, _NO_SHARE)
+            self.caps, batch = self._level(), self.filling.count - 1
         self.filling.put(load, batch)
         if self.filling.busiest[batch] > self.caps[batch - self.first]:
             self.caps = self._level()
@@ -170,13 +168,6 @@ class _Packing:
         over = np.where(room, peaks - caps, np.inf)
         at = int(over.argmin())
         return (first + at, max(float(over[at]), 0.0)) if room[at] else (NOWHERE, np.inf)
-
-    def _open(self) -> int:
-        """Appends a batch for which no bytes were planned."""
-        self.filling.open(1)
-        self.shares = np.append(self.shares, _NO_SHARE)
-        self.caps = self._level()
-        return self.filling.count - 1
 
     def _level(self) -> FloatArray:
         """(batches,) caps: the busiest broker's remaining bytes, divided by share among the batches that hold less."""

@@ -84,13 +84,17 @@ def gates(
     states a disk, `limits.disk_used` is a gate, for the broker nearest to its limit. A broker that is above it today
     and that no batch makes fuller is left to `overfull_today`. UnsafePlanError if a gate can't be judged.
     """
-    unjudged = list(_unjudged(spec))
-    if unjudged:
+    if unjudged := list(_unjudged(spec)):
         raise UnsafePlanError(*(f"nothing was written: {line}" for line in unjudged))
     values: dict[str, int | None] = {name: winner[name] for name in _OF_SCORES if _limit(spec, name) is not None}
     if spec.limits.p99_hour_bytes_per_sec is not None:
         values["p99_hour"] = max(winner["p99_hour_in"], winner["p99_hour_out"])
-    values |= {"eta": costs.total_seconds, "gap": _gap_ppm(winner, least_bytes, least_replicas)}
+    # In millionths of the bytes that the plan copies (of its replicas if it copies no bytes), rounded up.
+    moved, least = winner["bytes_moved"], least_bytes
+    if not moved and least_replicas is not None:
+        moved, least = winner["replicas_moved"], least_replicas
+    gap_ppm = -(-_ALL_OF_IT * max(moved - least, 0) // moved) if moved else 0
+    values |= {"eta": costs.total_seconds, "gap": gap_ppm}
     found = [
         LimitRow(f"limits.{name}", limit, value)
         for name, value in values.items()
@@ -202,20 +206,8 @@ def _unjudged(spec: Spec) -> Iterator[str]:
 
 
 def _cannot(spec: Spec, names: Sequence[str], why: str) -> Iterator[str]:
-    asked = [f"limits.{name}" for name in names if _limit(spec, name) is not None]
-    if asked:
+    if asked := [f"limits.{name}" for name in names if _limit(spec, name) is not None]:
         yield f"{' and '.join(asked)} can't be judged{why}"
-
-
-def _gap_ppm(winner: Mapping[str, int], least: int, least_replicas: int | None) -> int:
-    """The part of the plan's copied bytes above the proven minimum, in millionths, rounded up; 100 % without a proof.
-
-    If no bytes are copied and the least replicas are known, replicas are counted.
-    """
-    moved = winner["bytes_moved"]
-    if not moved and least_replicas is not None:
-        moved, least = winner["replicas_moved"], least_replicas
-    return -(-_ALL_OF_IT * max(moved - least, 0) // moved) if moved else 0
 
 
 def _crossed(gate: LimitRow) -> str:

@@ -91,21 +91,15 @@ def pack(dirs: Dirs, work: float = MOST_WORK) -> Packed:
     if outside and solvable:
         places, nearest = _nearest(dirs, places, work)
         outside = dirs.outside(places)
-    least = _least(dirs, outside)
+    # A lower bound: bytes that must leave dirs that are too full, or come to dirs that lack more than new replicas can
+    # fill. A packing that is outside of the windows by some bytes may save as many.
+    coming, leaving = beyond(dirs.window, dirs.held(dirs.homes)).sum(axis=1).tolist()
+    coming -= int(dirs.sizes[dirs.homes < 0].sum())
+    least = max(leaving - outside, coming - outside, 0)
     if solvable and dirs.bytes_moved(places) - least > _SMALL_GAP * least:
         places, proven = _fewest(dirs, places, outside, work)
         least = max(least, proven)
     return Packed(places, dirs.bytes_moved(places), min(least, dirs.bytes_moved(places)), outside, nearest)
-
-
-def _least(dirs: Dirs, outside: int) -> int:
-    """A lower bound on the bytes moved: bytes that must leave dirs that are too full, or come to dirs that lack more
-    than new replicas can fill. A packing that is `outside` of the windows by some bytes may save as many.
-    """
-    loads = dirs.held(dirs.homes)
-    coming, leaving = beyond(dirs.window, loads).sum(axis=1).tolist()
-    coming -= int(dirs.sizes[dirs.homes < 0].sum())
-    return max(leaving - outside, coming - outside, 0)
 
 
 def _first_packing(dirs: Dirs) -> IntArray:

@@ -99,11 +99,9 @@ def with_log_dirs(
     """The changes with their log dirs, and changes of log dirs only; sorted by topic and partition."""
     if planned is None:
         return tuple(changed)
-    known = {change.key for change in changed}
-    alone = {(move.topic, move.partition) for move in planned.moves} - known
-    more = _only_dirs(alone, problem) if alone else ()
-    both = sorted((*changed, *more), key=lambda change: change.key)
-    return tuple(_with_dirs(change, planned) for change in both)
+    alone = {(move.topic, move.partition) for move in planned.moves} - {change.key for change in changed}
+    both = (*changed, *(_only_dirs(alone, problem) if alone else ()))
+    return tuple(_with_dirs(change, planned) for change in sorted(both, key=lambda change: change.key))
 
 
 class _Held(NamedTuple):

@@ -3,7 +3,7 @@
 They are chosen so that a running cluster bears the plan. The plan lists each default with the YAML key that changes it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -75,27 +75,18 @@ def _throttle(
     """Bytes/s and the reason: a share of the networks' free rate, plus the producers' rate to what moves if high."""
     rate, why = _room(spec, problem, assignment)
     racks = {broker.id: broker.rack for broker in brokers_after(spec) if broker.rack is not None}
-    produced = _produced(changed, rules, racks)
+    written = [change for change in changed if change.bytes_in_per_sec]
+    if rules.seconds is None:
+        batches: Iterable[Batch] = split(changed, rules, racks) if written else ()
+    else:
+        # Batches that are limited in time get smaller if producers take much, down to a single step.
+        batches = (Batch(1, (step,), ()) for change in written for step in steps_of(change, rules, racks))
+    # The most bytes/s that producers can take of the throttle, however the batches are cut.
+    produced = max((flow.produced_bytes_per_sec for batch in batches for flow in flows(batch)), default=0)
     if 2 * produced <= rate:
         return rate, why
     above = -(-produced // _MEGABYTE) * _MEGABYTE
     return rate + above, f"{why}; and {size(produced)}/s on top, which producers write to partitions that move"
-
-
-def _produced(changed: Sequence[PartitionChange], rules: BatchRules, racks: Mapping[int, str]) -> int:
-    """The most bytes/s that producers can take of a throttle, however the batches are cut.
-
-    Batches that are limited in time get smaller if producers take much, down to a single step.
-    """
-    written = [change for change in changed if change.bytes_in_per_sec]
-    if not written:
-        return 0
-    if rules.seconds is None:
-        batches: Iterable[Batch] = split(changed, rules, racks)
-    else:
-        steps = (step for change in written for step in steps_of(change, rules, racks))
-        batches = (Batch(1, (step,), ()) for step in steps)
-    return max((flow.produced_bytes_per_sec for batch in batches for flow in flows(batch)), default=0)
 
 
 def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]:

@@ -69,8 +69,7 @@ def replace(
             interrupts.let_in()
         for path in own:
             _carry(target / path, new / path)
-        journal = {"new": new.stat().st_ino, "seen": seen}
-        (staging / JOURNAL).write_text(json.dumps(journal), encoding="utf-8")
+        (staging / JOURNAL).write_text(json.dumps({"new": new.stat().st_ino, "seen": seen}), encoding="utf-8")
         if not target.exists():
             new.rename(target)
         elif not exchange(new, target):
@@ -127,12 +126,15 @@ def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> No
     the swap are carried over; if it is unclear which version counts, the old folder is kept in the staging folder.
     """
     why = f"{target}: an earlier run was killed while it wrote here"
-    journal, old = _journal(staging), _old(staging)
-    if old is None:
-        _remove(staging)
-        if killed:
-            say(f"{why}; the folder is unchanged, and what that run left was removed")
-        return
+    journal, old = _journal(staging), staging / OLD
+    if not old.exists():
+        # After an exchange of names, the old folder is at the new folder's name.
+        old = staging / NEW
+        if journal is None or not old.exists() or old.stat().st_ino == journal.new:
+            _remove(staging)
+            if killed:
+                say(f"{why}; the folder is unchanged, and what that run left was removed")
+            return
     if not target.exists():
         old.rename(target)
         _remove(staging)
@@ -141,8 +143,7 @@ def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> No
         return
     # The folder at `target` may not be the one that this run wrote, for example if version control restored another.
     seen = journal.seen if journal is not None and target.stat().st_ino == journal.new else {}
-    undecided = list(_take_over(old, target, seen, say))
-    if undecided:
+    if undecided := list(_take_over(old, target, seen, say)):
         shown = ", ".join(repr(path) for path in undecided[:3])
         say(f"{target}: {shown} changed while the folder was replaced: the folder from before is kept as {old}")
         return
@@ -166,14 +167,6 @@ def _journal(staging: Path) -> Journal | None:
         return Journal(found["new"], {path: tuple(each) for path, each in found["seen"].items()})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _old(staging: Path) -> Path | None:
-    """The old folder, or None; after an exchange of names it is at the new folder's name."""
-    if (staging / OLD).exists():
-        return staging / OLD
-    journal, new = _journal(staging), staging / NEW
-    return new if journal is not None and new.exists() and new.stat().st_ino != journal.new else None
 
 
 def _take_over(old: Path, target: Path, seen: Mapping[str, Signature], say: Say) -> Iterator[str]:

@@ -94,8 +94,7 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> tuple[s
                 folder_swap.settle(staging, target, say, killed=True)
             _require_replaceable(target, folder, files)
             seen = folder_swap.signatures(target)
-            own = _operators_own(target, folder)
-            folder_swap.replace(target, files, own, seen, say)
+            folder_swap.replace(target, files, _operators_own(target, folder), seen, say)
     return tuple(str(folder / name) for name in sorted(files))
 
 
@@ -181,8 +180,7 @@ def _refusal(folder: Path) -> Iterator[None]:
 
 def _require_no_template(target: Path, shown: Path) -> None:
     """SetupError for a template's braces in the path, because Ansible before 2.19 renders the path of its playbooks."""
-    found = next((mark for mark in ("{{", "{%", "{#") if mark in str(target)), None)
-    if found is not None:
+    if (found := next((mark for mark in ("{{", "{%", "{#") if mark in str(target)), None)) is not None:
         raise SetupError(
             f"{shown}: Ansible would run {found!r} in the folder's path ({target}); name a folder without it"
         )
@@ -205,8 +203,7 @@ def _require_replaceable(target: Path, shown: Path, files: Collection[str]) -> N
         raise SetupError(
             f"{shown}: isn't empty and holds no {what} that planner wrote; name a new folder, or an earlier {what}'s"
         )
-    strange = sorted(names - OWN_NAMES - {PurePosixPath(path).parts[0] for path in files})
-    if strange:
+    if strange := sorted(names - OWN_NAMES - {PurePosixPath(path).parts[0] for path in files}):
         raise SetupError(f"{shown}: holds {strange[0]!r}, which isn't part of a plan and would be lost; move it away")
 
 
@@ -215,8 +212,7 @@ def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
     if not target.is_dir():
         return ()
     found, made = folder_check.held_to_its_list(target), folder_check.listed_in(target)
-    extra = [each.path for each in found.differences if each.path not in made]
-    if extra:
+    if extra := [each.path for each in found.differences if each.path not in made]:
         raise SetupError(f"{shown}: holds {extra[0]!r}, which isn't part of the plan and would be lost; move it away")
     if any(each.path == _SETTINGS and each.sha256 is not None for each in found.differences):
         raise SetupError(

@@ -6,7 +6,6 @@ of `generated_text`; the others are copied. Nothing is decided here: the plan sa
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from planner.export import ansible_vars
@@ -16,7 +15,7 @@ from planner.model.file_reading import resource
 from planner.model.formats import replica_list
 from planner.model.generated_text import canonical_json, environment
 from planner.model.recorded import TopicPartition
-from planner.plan.document.partition_types import PartitionRow, StepRow
+from planner.plan.document.partition_types import StepRow
 from planner.plan.document.plan_types import RESTART_FILE, STATES_FILE, Plan, RestartDocument
 
 Files = dict[str, bytes]
@@ -44,9 +43,13 @@ def files(plan: Plan) -> Files:
             kafka |= {f"batches/{name}/{file}": content for file, content in _reassignments(moves).items()}
         if batch.elect:
             kafka[f"batches/{name}/preferred-replica.json"] = _elections(each.key for each in batch.elect)
+    # The role has its own copies of the files that it gives to Kafka's tools.
+    named = (_REASSIGNMENT, _ROLLBACK, _NEW)
+    copies = {path: content for path, content in kafka.items() if path.startswith("batches/") or path in named}
+    templates = [("ansible", path) for path in template_paths("ansible")]
+    ansible = _playbooks(templates, ansible_vars.values(plan), copies | _role_only(plan))
     terraform = _from_template(f"{_TERRAFORM}.j2", topics=plan.declared_topics)
-    rendered = kafka | _ansible(plan, kafka) | {_TERRAFORM: terraform}
-    return dict(sorted(rendered.items()))
+    return dict(sorted((kafka | ansible | {_TERRAFORM: terraform}).items()))
 
 
 def _whole_plan(plan: Plan) -> Files:
@@ -97,14 +100,6 @@ def _elections(partitions: Iterable[PartitionKey]) -> bytes:
     return _from_template("kafka/preferred-replica.json.j2", partitions=list(partitions))
 
 
-def _ansible(plan: Plan, kafka: Files) -> Files:
-    """The playbooks and the role, with the role's own copies of the files that it gives to Kafka's tools."""
-    named = (_REASSIGNMENT, _ROLLBACK, _NEW)
-    copies = {path: content for path, content in kafka.items() if path.startswith("batches/") or path in named}
-    copies |= _role_only(plan)
-    return _playbooks([("ansible", path) for path in template_paths("ansible")], ansible_vars.values(plan), copies)
-
-
 def _playbooks(
     templates: Iterable[tuple[str, str]], values: Mapping[str, object], copies: Files, known: Mapping[str, str] = {}
 ) -> Files:
@@ -113,7 +108,11 @@ def _playbooks(
     Each template is a folder of `templates/` and a path in it.
     """
     every = {**values, "digests": {path: known.get(path) or digest(copies[path]) for path in sorted(copies)}}
-    written = {f"ansible/{path.removesuffix('.j2')}": _written(folder, path, every) for folder, path in templates}
+    written: Files = {}
+    for folder, path in templates:
+        source, goal = f"{folder}/{path}", f"ansible/{path.removesuffix('.j2')}"
+        is_template = path.endswith(".j2")
+        written[goal] = _from_template(source, **every) if is_template else resource("templates", source).read_bytes()
     return written | _NO_BYTECODE | {f"{ROLE}/files/{path}": content for path, content in copies.items()}
 
 
@@ -169,7 +168,7 @@ def _role_only(plan: Plan) -> Files:
         partition_name(*key): [replica_list(replicas) for replicas in lists]
         for key, lists in ansible_vars.states(plan).items()
     }
-    return {
+    files = {
         "states.json": canonical_json(states).encode(),
         "leaders.json": canonical_json(ansible_vars.leaders(plan)).encode(),
         **{
@@ -177,33 +176,20 @@ def _role_only(plan: Plan) -> Files:
             for name, elect in zip(ansible_vars.batch_names(plan), ansible_vars.batch_elections(plan), strict=True)
             if elect.rollback
         },
-        **_unpreferred(ansible_vars.unpreferred(plan)),
         **({"leaderless.json": canonical_json(waiting).encode()} if waiting else {}),
     }
-
-
-def _unpreferred(partitions: Sequence[PartitionRow]) -> Files:
-    """The files with which the rollback elects leaders that weren't preferred.
-
-    Kafka elects only the first replica, so each list is set with its old leader first, and then set as it was.
-    """
-    if not partitions:
-        return {}
-    first = [
-        (row, sorted(row.replicas_before, key=lambda broker: broker != row.leader_before), None) for row in partitions
-    ]
-    return {
-        "unpreferred-first.json": _replica_lists(first),
-        "unpreferred-elect.json": _elections(each.key for each in partitions),
-        "unpreferred-back.json": _replica_lists((row, row.replicas_before, None) for row in partitions),
-    }
-
-
-def _written(folder: str, path: str, values: Mapping[str, Any]) -> bytes:
-    """A file of a folder of `templates/`, rendered if it is a template."""
-    if path.endswith(".j2"):
-        return _from_template(f"{folder}/{path}", **values)
-    return Path(resource("templates", f"{folder}/{path}")).read_bytes()
+    if unpreferred := ansible_vars.unpreferred(plan):
+        # The rollback elects leaders that weren't preferred. Kafka elects only the first replica, so each list is set
+        # with its old leader first, and then set as it was.
+        first = [
+            (row, sorted(row.replicas_before, key=lambda each: each != row.leader_before), None) for row in unpreferred
+        ]
+        files |= {
+            "unpreferred-first.json": _replica_lists(first),
+            "unpreferred-elect.json": _elections(each.key for each in unpreferred),
+            "unpreferred-back.json": _replica_lists((row, row.replicas_before, None) for row in unpreferred),
+        }
+    return files
 
 
 def _from_template(name: str, **values: Any) -> bytes:
