@@ -185,6 +185,9 @@ def profile(
 
     `say` gets the notes on the files.
     """
+    from pyspark.sql import functions as fn
+
+    named, longest = ", ".join(request.files[:3]), load_profile_statistics.LONGEST_HISTORY_HOURS
     with _settings(spark), load_sources.read_faults_named(spark), python_faults_named():
         phase(f"opening {counted(len(request.files), 'file')}")
         sources = load_sources.read(spark, request.files, request.names)
@@ -194,7 +197,10 @@ def profile(
         samples = sources.tables
         if sources.measures is not None:
             phase("turning counters into rates")
-            rates, others = _rates_and_flaws(sources.measures.cache())
+            every = sources.measures.cache()
+            valid = fn.col("topic").rlike(load_sources.VALID_TOPIC) & (fn.col("at") >= 0)
+            rates = samples_of_counters(every.where(valid))
+            others = {**flaws(every.where(valid)), "unreadable_rows": every.where(~valid).count()}
             samples = rates if samples is None else samples.unionByName(rates)
         phase("finding the hours of the history")
         hours, unreadable = ({}, 0) if samples is None else _hours(samples)
@@ -203,28 +209,15 @@ def profile(
             bad = others["unreadable_rows"]
             why = f", but {counted(bad, 'row')} without a valid topic, partition or time" if bad else ""
             first = bad and load_sources.fault_of_first_row(spark, request.files, request.names)
-            raise PlannerError(f"{', '.join(request.files[:3])}: no sample of a partition{why}{first or _NONE_ALLOWED}")
-        span, misdated = load_profile_statistics.span_of(
-            *(np.array([*each], dtype=np.int64) for each in (hours, hours.values()))
-        )
-        if span.hours > load_profile_statistics.LONGEST_HISTORY_HOURS:
-            raise PlannerError(
-                f"{', '.join(request.files[:3])}: a history of {span.hours:,} hours; "
-                f"allowed: at most {load_profile_statistics.LONGEST_HISTORY_HOURS:,}"
-            )
+            raise PlannerError(f"{named}: no sample of a partition{why}{first or _NONE_ALLOWED}")
+        counts = (np.array([*each], dtype=np.int64) for each in (hours, hours.values()))
+        span, misdated = load_profile_statistics.span_of(*counts)
+        if span.hours > longest:
+            raise PlannerError(f"{named}: a history of {span.hours:,} hours; allowed: at most {longest:,}")
         phase(f"profiling {span.hours:,} hours")
         judged = _profiled(samples, span, partitions or tasks_for(spark)).toArrow()
     found = load_profile_file.findings(judged, span, {**others, "misdated_samples": misdated})
     return judged, About(span, request.time_zone, found)
-
-
-def _rates_and_flaws(every: DataFrame) -> tuple[DataFrame, dict[str, int]]:
-    """The samples that counters make, and how many rows have which flaw."""
-    from pyspark.sql import functions as fn
-
-    valid = fn.col("topic").rlike(load_sources.VALID_TOPIC) & (fn.col("at") >= 0)
-    measures = every.where(valid)
-    return samples_of_counters(measures), {**flaws(measures), "unreadable_rows": every.where(~valid).count()}
 
 
 @contextmanager

@@ -256,11 +256,10 @@ def _left(spec: Spec, broker: int, amount: str, path: Path) -> int:
         freed = 0
     if freed <= 0:
         raise SetupError(f"--for {amount}: isn't an amount to free; allowed: disk= and a size, such as disk=200GB")
-    known = [each.id for each in spec.cluster.brokers]
+    known = {each.id: each for each in spec.cluster.brokers}
     if broker not in known:
-        raise SetupError(
-            f"--broker {broker}: isn't in cluster.brokers of {path}; allowed: {', '.join(map(str, known))}"
-        )
+        allowed = ", ".join(map(str, known))
+        raise SetupError(f"--broker {broker}: isn't in cluster.brokers of {path}; allowed: {allowed}")
     if not spec.cluster.sizes_known:
         raise SetupError(f"{path}: no size of a partition is known; allowed: cluster.state.sizes")
     parts = [part for topic in spec.cluster.topics for part in topic.partitions]
@@ -270,7 +269,7 @@ def _left(spec: Spec, broker: int, amount: str, path: Path) -> int:
             f"--for {amount}: broker {broker} holds {exactly(held)}; allowed: less than that. To empty it, "
             f"changes.remove_brokers: [{broker}]"
         )
-    of = next(each for each in spec.cluster.brokers if each.id == broker)
+    of = known[broker]
     # A max_disk is below the disk; one that SPEC states stays, if it is lower.
     limits = (held - freed, None if of.disk_bytes is None else of.disk_bytes - 1, of.max_disk_bytes)
     return min(each for each in limits if each is not None)

@@ -161,10 +161,8 @@ def place(
         case "json":
             if not TOPIC_NAME.fullmatch(topic or ""):
                 said = f"--topic {topic!r} isn't possible" if topic else "--format json needs --topic"
-                allowed = (
-                    "allowed: the topic's name, 1 to 249 of the characters a-z, A-Z, 0-9, dot, underscore and hyphen"
-                )
-                raise click.UsageError(f"{said}; {allowed}")
+                characters = "1 to 249 of the characters a-z, A-Z, 0-9, dot, underscore and hyphen"
+                raise click.UsageError(f"{said}; allowed: the topic's name, {characters}")
             rows = [{"topic": topic, "partition": first + n, "replicas": list(each)} for n, each in enumerate(lists)]
             echo_json({"version": 1, "partitions": rows})
         case "replica-assignment":

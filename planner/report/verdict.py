@@ -63,9 +63,8 @@ def _limits(plan: Plan) -> Iterator[str]:
         # The default limit is a disk's size. A disk that is above its limit today may stay so.
         held = ((max(row.before.size_bytes, row.after.size_bytes), row.disk_bytes) for row in plan.brokers)
         over = any(size_bytes > disk_bytes for size_bytes, disk_bytes in held if disk_bytes is not None)
-        known = (
-            " of known size" if any(row.disk_bytes is None and row.role != "removed" for row in plan.brokers) else ""
-        )
+        unknown = any(row.disk_bytes is None and row.role != "removed" for row in plan.brokers)
+        known = " of known size" if unknown else ""
         yield "no disk gets fuller than it may" if over else f"every disk{known} has room"
 
 
@@ -153,10 +152,8 @@ def leaving(plan: Plan) -> str:
     who = formats.brokers(ids)
     if holding:
         return f"{who}: NOT empty afterwards, don't stop {'it' if len(ids) == 1 else 'them'} yet"
-    waiting = [
-        row for row in plan.partitions if row.leader_before is None and not {*row.replicas_before}.isdisjoint(ids)
-    ]
-    if waiting:
+    leaderless = [row for row in plan.partitions if row.leader_before is None]
+    if waiting := [row for row in leaderless if not {*row.replicas_before}.isdisjoint(ids)]:
         first = formats.printable(waiting[0].name, 60)
         kept = f"{counted(len(waiting), 'partition')} without a leader ({first}{', …' if len(waiting) > 1 else ''})"
         return f"{who}: keep {'its' if len(ids) == 1 else 'their'} data, {kept} can't be copied until a replica is back"

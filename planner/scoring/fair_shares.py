@@ -225,9 +225,8 @@ def _of_leaders(problem: Problem) -> dict[str, Shares]:
     every = rows_of_sets(problem, sets)
 
     def by_weight(values: LongArray) -> Shares:
-        return _added(
-            [_proportional(_total(np.where(rows, values, 0)[:, None]), weighing * brokers) for rows, brokers in every]
-        )
+        totals = ((_total(np.where(rows, values, 0)[:, None]), brokers) for rows, brokers in every)
+        return _added([_proportional(total, weighing * brokers) for total, brokers in totals])
 
     return {
         "leaders": _as_integers(by_weight(led)),
@@ -364,9 +363,8 @@ def _filling(
     `summed` adds up columns (P, K): all rows, or by topic.
     """
     factors, column = problem.replication_factors, per_replica[:, None]
-    totals, least, most = (
-        summed(column * counts) for counts in (factors[:, None], rule.least[rule.kinds], rule.most[rule.kinds])
-    )
+    replicas = (factors[:, None], rule.least[rule.kinds], rule.most[rule.kinds])
+    totals, least, most = (summed(column * counts) for counts in replicas)
     return ShareFilling(totals, least, most, most_on_broker(problem, column, summed), weighing, rule)
 
 

@@ -102,10 +102,9 @@ def caps(problem: Problem) -> LongArray | None:
         return None
     found = problem.caps[:, problem.targets]
     if problem.deferred is not None and problem.deferred.any():
-        today = [
-            np.bincount(each[each >= 0], minlength=len(problem.targets)) for each in (problem.replicas, problem.leaders)
-        ]
-        found = np.maximum(found, np.stack(today)[:, problem.targets])
+        held = (each[each >= 0] for each in (problem.replicas, problem.leaders))
+        today = np.stack([np.bincount(each, minlength=len(problem.targets)) for each in held])
+        found = np.maximum(found, today[:, problem.targets])
     if problem.out_of_sync is not None:
         found = np.stack([found[0], np.full_like(found[1], UNCAPPED)])
     return found

@@ -63,9 +63,8 @@ def ladder(problem: Problem) -> tuple[Balance, ...]:
     Leaders that the budget doesn't limit stay as even as asked, because they copy nothing.
     """
     budget, no_topics = problem.budget, _without(problem.balance, _TOPICS)
-    costly = tuple(
-        dict.fromkeys(window for term in TERMS if getattr(budget, term) is not None for window in _COSTLY[term])
-    )
+    limited = [term for term in TERMS if getattr(budget, term) is not None]
+    costly = tuple(dict.fromkeys(window for term in limited for window in _COSTLY[term]))
     everything = ("replicas", *(() if budget.leaders_changed is None else ("leaders",)), *BYTE_WINDOWS)
     goals = {window: goal for window in everything if (goal := getattr(no_topics, window)) != NO_TOLERANCE}
     ways = [{window: Tolerance("part", part, goal) for window, goal in goals.items()} for part in PARTS]

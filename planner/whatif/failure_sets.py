@@ -158,9 +158,8 @@ class _OutcomeBlock:
         for sign, part in signed:
             found = self.first[part]
             led = found.leaders[rows] >= 0
-            value = np.stack(
-                [np.ones(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64), found.sent[rows]]
-            )
+            one_each = np.ones(len(rows), dtype=np.int64)
+            value = np.stack([one_each, np.zeros_like(one_each), found.sent[rows]])
             yield _KeyedValues(codes[led] * brokers + found.leaders[rows][led], sign * value.T[led, :measures])
         if measures == 1:
             return

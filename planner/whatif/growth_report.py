@@ -122,10 +122,8 @@ def _first_limit(case: GrowthCase, row: Row) -> FirstLimit:
 def _broker_rows(case: GrowthCase, now: Row, planned: Row) -> Iterator[GrowthBrokerRow]:
     """Each broker's limits and loads; in the case's arrays, -1 means no limit or no rack."""
     problem = case.forecast.problem
-    for at, broker in enumerate(problem.broker_ids.tolist()):
-        rack, disk, network = (
-            int(array[at]) for array in (problem.broker_racks, case.disk_limit_bytes, case.network_limit)
-        )
+    arrays = (problem.broker_ids, problem.broker_racks, case.disk_limit_bytes, case.network_limit)
+    for at, (broker, rack, disk, network) in enumerate(zip(*(each.tolist() for each in arrays), strict=True)):
         yield GrowthBrokerRow(
             id=broker,
             rack=problem.rack_names[rack] if rack >= 0 else None,

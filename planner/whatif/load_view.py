@@ -84,21 +84,21 @@ def summary(rows: pa.Table, about: load_history.About) -> LoadSummary:
     ends = load_history.topic_ends(of, growth, coverage, about.span)
     weeks = [_hour_rows(rows[name]) for name in ("hours_in", "hours_out")]
     week_in = _sums(weeks[0], of, len(names))
+    sums = [_sums(each, of, len(names)) for each in columns]
+    by_topic = zip(names, np.bincount(of), *sums, week_in, growth, ends, strict=True)
     topics = [
         LoadedTopic(
-            names[at],
+            name,
             int(count),
             None if isnan(held) else int(held),
             _known(rate_in),
             _known(rate_out),
             int(np.nanargmax(week)) if np.nan_to_num(week).any() else None,
             None if np.isnan(week).all() else float(np.nanmax(week)),
-            _known(growth[at]),
-            round(ends[at], 6),
+            _known(grows),
+            round(end, 6),
         )
-        for at, (count, held, rate_in, rate_out, week) in enumerate(
-            zip(np.bincount(of), *(_sums(each, of, len(names)) for each in columns), week_in, strict=True)
-        )
+        for name, count, held, rate_in, rate_out, week, grows, end in by_topic
     ]
     whole = np.zeros_like(of)
     size, mean_in, mean_out = (_sums(each, whole, 1)[0] for each in columns)

@@ -255,6 +255,7 @@ def page(document: SizesDocument) -> bytes:
 def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
     """The price of each cluster that lasts, against its highest use and what it copies; lower left is better."""
     priced = all(row.price is not None for row in rows)
+    unit = "a month" if priced else "brokers"
     figure, panels = plot_axes.panels(2, 150)
     marks = {}
     across = [_money(row) if priced else float(row.brokers) for row in rows]
@@ -268,9 +269,7 @@ def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
             large = 9 if row.number == document.chosen else 6
             (line,) = axes.plot([x], [y], "o", ms=large, mec=color, mfc=color, clip_on=False)
             line.set_gid(f"{gid}{number_of}")
-            title = (
-                f"{row.number}: {_named(document, row)}, {number(x)} {'a month' if priced else 'brokers'}, {written(y)}"
-            )
+            title = f"{row.number}: {_named(document, row)}, {number(x)} {unit}, {written(y)}"
             marks[f"{gid}{number_of}"] = [Mark(f"{gid}-{number_of + 1}", title)]
         axes.set_xlim(0, 1.05 * (max(across) or 1))
         axes.set_ylim(0, 1.08 * (max(up) or 1))
