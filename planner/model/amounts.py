@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import pint
@@ -92,19 +92,10 @@ def lacks_unit(value: int | str, least: int) -> bool:
     return bare.isascii() and bare.isdecimal() and 0 < int(bare) < least
 
 
-def parse_bytes(value: int | str) -> int:
-    """A size in bytes; see `parse_amount`."""
-    return parse_amount(value, "bytes")
-
-
-def parse_bytes_per_sec(value: int | str) -> int:
-    """A rate in bytes per second; see `parse_amount`."""
-    return parse_amount(value, "bytes/s")
-
-
-def parse_seconds(value: int | str) -> int:
-    """A duration in seconds; see `parse_amount`."""
-    return parse_amount(value, "seconds")
+# A size in bytes, a rate in bytes per second, a duration in seconds.
+parse_bytes = partial(parse_amount, kind="bytes")
+parse_bytes_per_sec = partial(parse_amount, kind="bytes/s")
+parse_seconds = partial(parse_amount, kind="seconds")
 
 
 def unless_none(value: Any, parse: Callable[[Any], int]) -> int | None:

@@ -12,7 +12,7 @@ import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 from planner.model.errors import PlannerError, SetupError
 
@@ -65,8 +65,18 @@ def require_text_name(path: Path) -> None:
         raise UnreadableError(f"{path.as_posix()!r} isn't a name in UTF-8; allowed: rename the file")
 
 
-def _open_file(path: Path, kind: FileKind, *, piped: bool) -> BinaryIO:
-    """Opens a regular file, or a pipe if `piped`; UnreadableError for anything else or a file that is too large."""
+def too_large(path: Path, kind: FileKind, size_bytes: int | None = None) -> UnreadableError:
+    """The error for a file that exceeds its kind's maximum. `size_bytes` is None for a pipe, whose size is unknown."""
+    size = "more" if size_bytes is None else f"{size_bytes:,} bytes"
+    limit = f"{kind.most_bytes:,} bytes for {kind.name}"
+    return UnreadableError(f"{path.as_posix()!r} has {size}; allowed: at most {limit}")
+
+
+def read_bytes(path: Path, kind: FileKind, *, piped: bool = False) -> bytes:
+    """The content of a regular file, or of a pipe if `piped`.
+
+    UnreadableError if it doesn't exist, is anything else, is too large or is compressed.
+    """
     try:
         about = path.stat()
         if stat.S_ISDIR(about.st_mode):
@@ -76,25 +86,10 @@ def _open_file(path: Path, kind: FileKind, *, piped: bool) -> BinaryIO:
             raise UnreadableError(f"{path.as_posix()!r} isn't a regular file but {what}; allowed: a readable file")
         if about.st_size > kind.most_bytes:
             raise too_large(path, kind, about.st_size)
-        return path.open("rb")
+        with path.open("rb") as handle:
+            data = handle.read(kind.most_bytes + 1)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
-
-
-def too_large(path: Path, kind: FileKind, size_bytes: int | None = None) -> UnreadableError:
-    """The error for a file that exceeds its kind's maximum. `size_bytes` is None for a pipe, whose size is unknown."""
-    size = "more" if size_bytes is None else f"{size_bytes:,} bytes"
-    limit = f"{kind.most_bytes:,} bytes for {kind.name}"
-    return UnreadableError(f"{path.as_posix()!r} has {size}; allowed: at most {limit}")
-
-
-def read_bytes(path: Path, kind: FileKind, *, piped: bool = False) -> bytes:
-    """A file's content; UnreadableError if it doesn't exist, isn't a regular file, is too large or is compressed."""
-    with _open_file(path, kind, piped=piped) as handle:
-        try:
-            data = handle.read(kind.most_bytes + 1)
-        except OSError as error:
-            raise unreadable(path, error) from None
     if len(data) > kind.most_bytes:
         raise too_large(path, kind)
     if data.startswith(_GZIP):

@@ -17,7 +17,11 @@ def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
         return uneven
     names = problem.broker_racks.clip(min=0)
     # If no rack has two replicas of a partition, none has two more than another.
-    crowded = np.flatnonzero(_any_rack_twice(replicas, names))
+    racks = [np.where(each >= 0, names[each.clip(0, len(names) - 1)], -1 - at) for at, each in enumerate(replicas.T)]
+    twice = np.zeros(len(replicas), dtype=bool)
+    for one, other in combinations(racks, 2):
+        twice |= one == other
+    crowded = np.flatnonzero(twice)
     counts = _by_rack(replicas[crowded], names, len(problem.rack_names))
     sizes = _rack_sizes(problem, names, crowded)
     roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
@@ -92,15 +96,6 @@ def _by_rack(replicas: IntArray, names: IntArray, racks: int) -> IntArray:
         # Each partition has one broker at this position, so no index repeats and += counts correctly.
         counts[names[position[rows].clip(max=len(names) - 1)], rows] += 1
     return counts
-
-
-def _any_rack_twice(replicas: IntArray, names: IntArray) -> BoolArray:
-    """(P,): True where two replicas lie in one rack, for racks of brokers (B,)."""
-    columns = [np.where(each >= 0, names[each.clip(0, len(names) - 1)], -1 - at) for at, each in enumerate(replicas.T)]
-    twice = np.zeros(len(replicas), dtype=bool)
-    for one, other in combinations(columns, 2):
-        twice |= one == other
-    return twice
 
 
 def crowding(replicas: IntArray, racks: IntArray) -> IntArray:

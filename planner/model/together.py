@@ -32,15 +32,13 @@ def with_slots(problem: Problem, groups: Sequence[tuple[str, ...]], topics: Sequ
         return problem
     group_of = np.full(len(topics), -1, dtype=np.int64)
     for at, patterns in enumerate(groups):
-        mine = [not each.deleting and matches_any(each.name, patterns) for each in topics]
-        group_of[mine] = at
+        group_of[[not each.deleting and matches_any(each.name, patterns) for each in topics]] = at
     stays = (problem.leaders < 0) & ~problem.is_new & ~problem.movable
     of_row = np.where(stays, -1, group_of[problem.topic_of])
     keys = of_row * (1 + int(problem.partition_ids.max(initial=0))) + problem.partition_ids
     _, found, sizes = np.unique(np.where(of_row < 0, -1, keys), return_inverse=True, return_counts=True)
     found = found.reshape(-1)
-    together = np.where((of_row < 0) | (sizes[found] < 2), -1, found).astype(np.int32)
-    problem = replace(problem, together=together)
+    problem = replace(problem, together=np.where((of_row < 0) | (sizes[found] < 2), -1, found).astype(np.int32))
     return replace(problem, forced=problem.forced | without_common_broker(problem))
 
 

@@ -186,12 +186,9 @@ def within_limits(plan: Plan, spec: Spec, costs: Costs, dirs: log_dir_placement.
 
 def _scenarios(problem: Problem, assignment: IntArray) -> tuple[ScenarioRow, ...]:
     """A row for each of `sweep.scenarios`. The busiest hours have none: they are part of the balance asked for."""
-    found = list[ScenarioRow]()
-    for scenario in growth_scenarios.scenarios(problem):
-        if not scenario.of_hour:
-            rows = tuple(growth_scenarios.outside(scenario, assignment))
-            found.append(ScenarioRow(name=scenario.name, feasible=not rows, outside=rows))
-    return tuple(found)
+    asked = [each for each in growth_scenarios.scenarios(problem) if not each.of_hour]
+    found = [(each.name, tuple(growth_scenarios.outside(each, assignment))) for each in asked]
+    return tuple(ScenarioRow(name=name, feasible=not rows, outside=rows) for name, rows in found)
 
 
 def outcome(
@@ -272,8 +269,7 @@ def _balance(
     spec: Spec, problem: Problem, proposal: Proposal, dirs: log_dir_placement.DirPlan | None
 ) -> BalanceSection:
     """The windows asked for, those that the plan was made for, and the missed ones: of brokers, then of log dirs."""
-    over_brokers = relaxed_of_mode(problem, proposal.assignment)
-    as_asked = over_brokers
+    as_asked = over_brokers = relaxed_of_mode(problem, proposal.assignment)
     if problem.balance != spec.balance:
         as_asked = relaxed_of_mode(replace(problem, balance=spec.balance), proposal.assignment)
     return BalanceSection(
@@ -301,14 +297,13 @@ def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[Partiti
 def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Costs:
     """The changes cut into batches, with the costs of each; reordered if a disk would get too full."""
     execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
-    known = spec.all_brokers
     measured = on_all_brokers(problem, today(problem), problem.leaders)[MEASURES.index("size_bytes")]
     held = dict(zip(problem.broker_ids.tolist(), measured.tolist(), strict=True))
     cost = partial(
         batch_costs_and_risks.costs,
         throttle_bytes_per_sec=execution.throttle_bytes_per_sec,
         held_bytes=held,
-        disk_bytes={each.id: each.disk_bytes for each in known if each.disk_bytes is not None},
+        disk_bytes={each.id: each.disk_bytes for each in spec.all_brokers if each.disk_bytes is not None},
         sizes_known=spec.cluster.sizes_known,
     )
     batches = batch_cutting.split(changed, execution.batches, racks)

@@ -215,8 +215,7 @@ def at_min_isr(spec: Spec, problem: Problem) -> Iterator[str]:
 
 
 def _topics_told(problem: Problem, rows: BoolArray, what: str, harm: str) -> Iterator[str]:
-    names = [problem.topic_names[topic] for topic in np.unique(problem.topic_of[rows]).tolist()]
-    if names:
+    if names := [problem.topic_names[topic] for topic in np.unique(problem.topic_of[rows]).tolist()]:
         yield f"{counted(len(names), 'topic')} {what} ({first_names(names)}): {harm}"
 
 
@@ -255,8 +254,7 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
                 f"{counted(above, 'partition')} with more replicas than there are racks ({racks}): "
                 "some racks hold several of a partition, until there are more racks or fewer replicas"
             )
-    tiered = sum(_TIERED in in_force(topic, spec.cluster.config_defaults).items() for topic in topics)
-    if tiered:
+    if tiered := sum(_TIERED in in_force(topic, spec.cluster.config_defaults).items() for topic in topics):
         yield f"{counted(tiered, 'topic')} with tiered storage: only the data on brokers' disks is counted and moved"
 
 
@@ -281,5 +279,4 @@ def _named_rows(problem: Problem, rows: BoolArray | np.bool) -> str:
 
 def _named(partitions: Sequence[PartitionKey]) -> str:
     """How many partitions, with the names of the first three."""
-    names = [partition_name(*key) for key in partitions]
-    return f"{counted(len(partitions), 'partition')} ({first_names(names)})"
+    return f"{counted(len(partitions), 'partition')} ({first_names([partition_name(*key) for key in partitions])})"

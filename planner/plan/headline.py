@@ -50,9 +50,15 @@ def whole(plan: Plan) -> str:
 
 def headline(plan: Plan) -> str:
     """What the plan creates and moves, and how that compares with the least that any plan could move."""
-    made, dirs, inside = _made(plan), plan.log_dirs, ""
-    if made and not plan.partitions:
-        return f"{made} Existing replicas don't move."
+    topics, dirs, made, inside = plan.new_topics, plan.log_dirs, "", ""
+    if topics:
+        lists = [replicas for topic in topics for replicas in topic.replicas]
+        created = sum(not topic.partitions_before for topic in topics)
+        kinds = [(created, "new topic"), (len(topics) - created, "existing topic")]
+        of = " and ".join(counted(count, kind) for count, kind in kinds if count)
+        made = f"Creates {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) in {of}."
+        if not plan.partitions:
+            return f"{made} Existing replicas don't move."
     if dirs and dirs.moves:
         moved = f"{size(dirs.bytes_moved)} ({counted(dirs.replicas_moved, 'replica')})"
         on = counted(len({move.broker for move in dirs.moves}), "broker")
@@ -175,18 +181,6 @@ def _cost(left: UnfinishedSection) -> str:
     if left.bytes_moved is None:
         return f"{copies} to copy, sizes unknown"
     return f"{size(left.bytes_moved)} to copy ({copies})"
-
-
-def _made(plan: Plan) -> str:
-    """How many partitions are created; empty if none are."""
-    topics = plan.new_topics
-    if not topics:
-        return ""
-    lists = [replicas for topic in topics for replicas in topic.replicas]
-    created = sum(not topic.partitions_before for topic in topics)
-    kinds = [(created, "new topic"), (len(topics) - created, "existing topic")]
-    of = " and ".join(counted(count, kind) for count, kind in kinds if count)
-    return f"Creates {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) in {of}."
 
 
 _BETTER = {

@@ -129,8 +129,7 @@ def classic(board: Board, today: dict[str, TopicLists], seeds: int) -> Iterator[
     its partition 0. Source: AdminZkClient.addPartitions (Kafka 3.9).
     """
     created = any(not new.first for new in board.asked)
-    count = len(board.brokers)
-    starts, shifts = draws(np.arange(1, seeds + 1), len(board.asked), count)
+    starts, shifts = draws(np.arange(1, seeds + 1), len(board.asked), len(board.brokers))
     for seed in range(seeds if created else 1):
         placed: dict[str, TopicLists] = {}
         for at, new in enumerate(board.asked):

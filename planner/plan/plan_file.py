@@ -21,8 +21,7 @@ def read(path: Path) -> Plan:
     if file.suffix in (".yaml", ".yml"):
         raise SetupError(f"{path}: is YAML; allowed: a plan or its folder; planner whatif makes {file.stem}.plan")
     plan = codec.decode(data, str(file))
-    wrong = next(_contradictions(plan), None)
-    if wrong is not None:
+    if (wrong := next(_contradictions(plan), None)) is not None:
         raise StalePlanError(f"{file}: {wrong}: the plan was changed after it was made")
     return plan
 
