@@ -154,8 +154,7 @@ def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
         if about is None:
             raise PlannerError(f"{file}: is a Parquet file, but no load profile of version {VERSION}; {_ALLOWED}")
         names = parquet.schema_arrow.names
-        lacking = [field.name for field in PROFILE_SCHEMA if field.name not in names]
-        if lacking:
+        if lacking := [name for name in PROFILE_SCHEMA.names if name not in names]:
             raise PlannerError(f"{file}: lacks the columns {', '.join(lacking)}; {_ALLOWED}")
         rows, groups = parquet.metadata.num_rows, map(parquet.metadata.row_group, range(parquet.num_row_groups))
         values = (group.column(at).num_values for group in groups for at in range(group.num_columns))
@@ -232,17 +231,14 @@ def findings(judged: pa.Table, span: Span, others: Mapping[str, int]) -> Finding
         "vanished_partitions": int(vanished.sum()),
         **others,
     }
-    return Findings(counts, _untrusted(judged, coverage, unusable / samples.clip(min=1)))
-
-
-def _untrusted(judged: pa.Table, coverage: FloatArray, unusable: FloatArray) -> dict[str, str]:
     of, names = topics_of(judged)
     partitions = np.bincount(of, minlength=len(names)).clip(min=1)
-    covered, bad = (np.bincount(of, weights=each, minlength=len(names)) / partitions for each in (coverage, unusable))
-    found: dict[str, str] = {}
+    shares = (coverage, unusable / samples.clip(min=1))
+    covered, bad = (np.bincount(of, weights=each, minlength=len(names)) / partitions for each in shares)
+    untrusted: dict[str, str] = {}
     for at in np.flatnonzero((covered < LEAST_COVERAGE) | (bad > MOST_UNUSABLE)).tolist():
         if bad[at] > MOST_UNUSABLE:
-            found[names[at]] = f"{percent(round(100 * float(bad[at]), 3))} of its values make no sense"
+            untrusted[names[at]] = f"{percent(round(100 * float(bad[at]), 3))} of its values make no sense"
         else:
-            found[names[at]] = f"only {percent(round(100 * float(covered[at]), 3))} of the history is known"
-    return dict(sorted(found.items()))
+            untrusted[names[at]] = f"only {percent(round(100 * float(covered[at]), 3))} of the history is known"
+    return Findings(counts, dict(sorted(untrusted.items())))

@@ -70,17 +70,15 @@ def read_proposals(text: str, file: str) -> tuple[StatePart, StatePart]:
         raise ImportStateError([Finding(place, "proposals", message)])
     found = read_part(text, file)
     placed = zip(proposals, found.entries, item_places(text, "proposals", 0, file), strict=False)
-    entries = sound(_proposed(item, entry, place) for item, entry, place in placed)
+    wrong = "aren't replicas; allowed: a list of brokers' ids"
+    # A partition is led by the first of its new replicas.
+    entries = sound(
+        AssignmentEntry(place, entry.key, entry.topic, Partition(entry.partition.id, tuple(new), new[0]))
+        if is_ids(new := item.get("newReplicas")) and new
+        else Finding(place, f"{entry.key}.newReplicas", f"{shown(new)} {wrong}")
+        for item, entry, place in placed
+    )
     return replace(found, entries=tuple(entries)), found
-
-
-def _proposed(item: dict[str, Any], found: AssignmentEntry, place: Place) -> AssignmentEntry | Finding:
-    """The partition of a proposal with its new replicas, led by the first of them."""
-    replicas = item.get("newReplicas")
-    if not is_ids(replicas) or not replicas:
-        message = f"{shown(replicas)} aren't replicas; allowed: a list of brokers' ids"
-        return Finding(place, f"{found.key}.newReplicas", message)
-    return AssignmentEntry(place, found.key, found.topic, Partition(found.partition.id, tuple(replicas), replicas[0]))
 
 
 def _partition(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:

@@ -131,12 +131,7 @@ def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[s
 
 
 def _add_log_dirs(
-    item: Any,
-    key: str,
-    place: Place,
-    broker: int,
-    dirs: dict[str, LogDir],
-    held: dict[PartitionKey, ReplicaDir],
+    item: Any, key: str, place: Place, broker: int, dirs: dict[str, LogDir], held: dict[PartitionKey, ReplicaDir]
 ) -> Iterator[Finding]:
     """Adds a broker's log dirs to `dirs` and its replicas to `held`; yields findings for bad entries."""
     moving: dict[PartitionKey, str] = {}

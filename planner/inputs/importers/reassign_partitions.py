@@ -105,8 +105,7 @@ def _reassigned(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
         return Finding(place, f"{key}.partition", f"{shown(number)} isn't a partition's id; allowed: 0, 1, 2 …")
     if not isinstance(replicas, list) or any(type(broker) is not int for broker in replicas):
         return Finding(place, f"{key}.replicas", f"{shown(replicas)} aren't replicas; allowed: a list of brokers' ids")
-    leader = replicas[0] if replicas else None
-    return AssignmentEntry(place, key, topic, Partition(number, tuple(replicas), leader))
+    return AssignmentEntry(place, key, topic, Partition(number, tuple(replicas), replicas[0] if replicas else None))
 
 
 def is_list(text: str) -> bool:

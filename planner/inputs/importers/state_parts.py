@@ -332,16 +332,10 @@ def items(value: Any, key: str) -> list[Any]:
 
 def sound(read: Iterable[_T | Finding]) -> list[_T]:
     """The values that were read. ImportStateError with all findings, if there are any."""
-    values: list[_T] = []
-    findings: list[Finding] = []
-    for each in read:
-        if isinstance(each, Finding):
-            findings.append(each)
-        else:
-            values.append(each)
-    if findings:
+    every = list(read)
+    if findings := [each for each in every if isinstance(each, Finding)]:
         raise ImportStateError(findings)
-    return values
+    return [each for each in every if not isinstance(each, Finding)]
 
 
 def shown(value: Any) -> str:

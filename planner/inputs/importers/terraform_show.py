@@ -279,23 +279,16 @@ def targets(topics: Iterable[Topic], declared: Iterable[TopicTarget]) -> Targets
 
     `topics` are today's to find what must change, or those after `changes` to find what `changes` doesn't cover.
     """
-    today = {topic.name: topic.partitions for topic in topics}
-    factors: list[tuple[str, int]] = []
-    more: list[tuple[str, int]] = []
-    new: list[TopicTarget] = []
-    fewer: list[str] = []
-    for each in declared:
-        if each.topic not in today:
-            new.append(each)
-            continue
-        rows, factor, count = today[each.topic], each.replication_factor, each.partitions
-        if factor is not None and any(len(row.replicas) != factor for row in rows):
-            factors.append((each.topic, factor))
-        if count is not None and count > len(rows):
-            more.append((each.topic, count))
-        if count is not None and count < len(rows):
-            fewer.append(each.topic)
-    return Targets(tuple(factors), tuple(more), tuple(new), tuple(fewer))
+    today, wanted = {topic.name: topic.partitions for topic in topics}, list(declared)
+    there = [(each.topic, today[each.topic], each) for each in wanted if each.topic in today]
+    factors = [(name, rows, factor) for name, rows, each in there if (factor := each.replication_factor) is not None]
+    counts = [(name, len(rows), count) for name, rows, each in there if (count := each.partitions) is not None]
+    return Targets(
+        tuple((name, to) for name, rows, to in factors if any(len(row.replicas) != to for row in rows)),
+        tuple((name, count) for name, now, count in counts if count > now),
+        tuple(each for each in wanted if each.topic not in today),
+        tuple(name for name, now, count in counts if count < now),
+    )
 
 
 def target_notes(found: Targets, declared_by: str) -> Iterator[str]:

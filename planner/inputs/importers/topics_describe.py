@@ -94,8 +94,7 @@ def read_part(text: str, file: str) -> StatePart:
             raise ImportStateError(found.findings)
         if len(found.entries) > read:
             read, before, last = len(found.entries), last, line
-    findings = found.findings or [*_count_findings(found), *_cut_findings(found, before, last)]
-    if findings:
+    if findings := found.findings or [*_count_findings(found), *_cut_findings(found, before, last)]:
         raise ImportStateError(findings)
     return _part(found, file)
 

@@ -13,7 +13,6 @@ from planner.inputs.importers.brokers_and_configs import as_topics_inherit
 from planner.inputs.importers.state_parts import (
     AssignmentEntry,
     BrokerSeen,
-    LeaderAndIsr,
     Rank,
     RunningReassignment,
     StatePart,
@@ -61,7 +60,15 @@ def read_part(text: str, file: str, topic: str | None = None) -> StatePart:
             return _topic(value, place, topic or _named(_TOPIC, place, "brokers/topics/TOPIC")[0])
         case "state":
             name, number = _named(_STATE, place, "brokers/topics/TOPIC/partitions/N/state")
-            return StatePart(TITLE, file, Rank.ZNODES, led={(topic or name, int(number)): _led(value, place)})
+            leader, isr = value.get("leader"), value.get("isr")
+            if leader != -1 and not is_id(leader):
+                message = f"{shown(leader)} isn't a broker; allowed: an id, or -1"
+                raise ImportStateError([Finding(place, "leader", message)])
+            if not is_ids(isr):
+                message = f"{shown(isr)} isn't possible here; allowed: a list of ids"
+                raise ImportStateError([Finding(place, "isr", message)])
+            led = None if leader == -1 else leader, tuple(isr or ())
+            return StatePart(TITLE, file, Rank.ZNODES, led={(topic or name, int(number)): led})
         case "config":
             kind, name = _named(_CONFIG, place, "config/topics/TOPIC or config/brokers/<default>")
             return _config(value, place, kind, name)
@@ -121,15 +128,6 @@ def _lists(value: Any, key: str, place: Place) -> dict[int, tuple[int, ...]]:
     if findings:
         raise ImportStateError(findings)
     return {int(number): tuple(brokers) for number, brokers in value.items()}
-
-
-def _led(value: dict[str, Any], place: Place) -> LeaderAndIsr:
-    leader, isr = value.get("leader"), value.get("isr")
-    if leader != -1 and not is_id(leader):
-        raise ImportStateError([Finding(place, "leader", f"{shown(leader)} isn't a broker; allowed: an id, or -1")])
-    if not is_ids(isr):
-        raise ImportStateError([Finding(place, "isr", f"{shown(isr)} isn't possible here; allowed: a list of ids")])
-    return None if leader == -1 else leader, tuple(isr or ())
 
 
 def _config(value: dict[str, Any], place: Place, kind: str, name: str) -> StatePart:

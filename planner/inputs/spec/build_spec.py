@@ -321,11 +321,8 @@ def added_partitions(document: Document, topics: Iterable[Topic]) -> tuple[NewPa
 
 def _load(item: Mapping[str, Any]) -> tuple[int, int, int]:
     """The size and the rates that an item states, 0 if it doesn't."""
-    return (
-        parse_bytes(item.get("size", 0)),
-        parse_bytes_per_sec(item.get("bytes_in", 0)),
-        parse_bytes_per_sec(item.get("bytes_out", 0)),
-    )
+    written, read = (parse_bytes_per_sec(item.get(key, 0)) for key in RATES)
+    return parse_bytes(item.get("size", 0)), written, read
 
 
 def replication_factor_changes(document: Document) -> tuple[ReplicationFactorRow, ...]:

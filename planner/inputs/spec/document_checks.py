@@ -210,8 +210,7 @@ def _variants_once(document: Document) -> Iterator[PathFinding]:
     yield from repeated(names, "a name for each")
     for path, name in names:
         if name == "changes":
-            message = "'changes' is the name of the plan for the key changes; allowed: another name"
-            yield path, message
+            yield path, "'changes' is the name of the plan for the key changes; allowed: another name"
 
 
 @_reads("sweep.scenarios", *_LOADS)

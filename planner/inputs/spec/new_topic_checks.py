@@ -103,8 +103,7 @@ def _new_configs(document: Document, _: Assignment) -> Iterator[PathFinding]:
 def _wrong(config: Config) -> Iterator[tuple[str, str]]:
     """Each key with a value that Kafka would refuse, or with a misspelled name, and a message."""
     for key, value in config:
-        least = _LEAST.get(key)
-        if least is not None:
+        if (least := _LEAST.get(key)) is not None:
             if not (_WHOLE.fullmatch(value) and int(value) >= least):
                 yield key, f"{key} is {value!r}; allowed: a whole number from {least}"
             continue

@@ -182,8 +182,7 @@ def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> It
     held = {topic.name: {b for row in topic.partitions for b in row.replicas} for topic in assignment.topics}
     fixed = {topic.name for topic in assignment.topics if not chosen.moves(topic.name) and not topic.deleting}
     for need in _needs(document, assignment):
-        stuck = [name for name in need.replicas if name in fixed and held[name] - set(need.usable)]
-        if stuck:
+        if stuck := [name for name in need.replicas if name in fixed and held[name] - set(need.usable)]:
             other = place_of(document, excluded_by(document, stuck[0]))
             message = (
                 f"{some(stuck)} may not move by {other}, with replicas on brokers that this doesn't let them use; "
@@ -216,8 +215,7 @@ class _ApartSide(NamedTuple):
 def usable_brokers(document: Document, topic: str) -> frozenset[int]:
     """The target brokers that a topic may use by the rules of `placement`."""
     rules, targets = placement(document), frozenset(broker.id for broker in target_brokers(document))
-    own = first_rule(topic, rules)
-    if own is not None:
+    if (own := first_rule(topic, rules)) is not None:
         return targets & set(own.brokers)
     return targets - {broker for rule in rules if rule.exclusive for broker in rule.brokers}
 
@@ -301,8 +299,7 @@ def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[
             why = f"{where} leaves {there}, as no {unit} {'leads' if led else 'has'} two sides"
             message = f"needs {needed} {what}, {of_each}; {why}"
             spread = ", rack_aware: disabled" if unit == "rack" and not led and len(every) > 1 else ""
-            more = f"more {unit}s{spread}"
-            yield path, f"{message}; allowed: {more}, or fewer replicas"
+            yield path, f"{message}; allowed: more {unit}s{spread}, or fewer replicas"
             continue
         for later, side in enumerate(sides):
             for other in sides[:later]:
@@ -364,8 +361,7 @@ def _needs(document: Document, assignment: Assignment) -> Iterator[_Need]:
         usable = tuple(broker for broker in targets if broker in rule.brokers)
         where = place_of(document, ("broker_sets", rule.broker_set))
         yield _Need(("placement", at, "brokers"), f"{rule.broker_set!r}, {where}, has", usable, mine)
-    alone = [(at, rule) for at, rule in enumerate(rules) if rule.exclusive]
-    if alone:
+    if alone := [(at, rule) for at, rule in enumerate(rules) if rule.exclusive]:
         reserved = {broker for _, rule in alone for broker in rule.brokers}
         usable = tuple(broker for broker in targets if broker not in reserved)
         sets = {rule.broker_set: place_of(document, ("broker_sets", rule.broker_set)) for _, rule in alone}

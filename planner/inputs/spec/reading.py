@@ -98,8 +98,7 @@ def load(path: Path) -> Spec:
     described, group_files, of_groups = _group_files(document, path.parent, broken, topics.assignment)
     findings = [*broken, *topics.findings, *of_groups]
     # If a state file can't be read, it is unknown whether a pattern matches a topic.
-    of_patterns = () if topics.findings else PATTERN_RULES
-    rules = Rules(_OF_DOCUMENT, (*_OF_TOPICS, *of_patterns))
+    rules = Rules(_OF_DOCUMENT, _OF_TOPICS if topics.findings else (*_OF_TOPICS, *PATTERN_RULES))
     findings += rule_findings(document, topics.assignment, broken, rules)
     if not topics.findings and topics.assignment is not None:
         findings += document.placed(size_findings(document, topics.sizes))

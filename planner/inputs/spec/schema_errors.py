@@ -45,11 +45,7 @@ def _validator() -> Validator:
     schema = json.loads(resource("schemas", "spec.schema.json").read_text(encoding="utf-8"))
     # In JSON Schema, 1.0 is an integer, but a broker id of 1.0 must be a mistake.
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    own = {
-        "pattern": _check_pattern,
-        "uniqueItems": _check_unique,
-        "x-unit": _check_unit,
-    }
+    own = {"pattern": _check_pattern, "uniqueItems": _check_unique, "x-unit": _check_unit}
     extended: Callable[[Any], Validator] = validators.extend(  # type: ignore[no-untyped-call]
         Draft202012Validator, validators=own, type_checker=types
     )

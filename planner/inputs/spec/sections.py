@@ -210,8 +210,7 @@ def inline_log_dirs(document: Document) -> LogDirs:
         used.setdefault(replica.broker, set()).add(replica.path)
     brokers = []
     for item in document.get("cluster", "brokers"):
-        listed = broker_log_dirs(item) or tuple(LogDir(path) for path in used.get(item["id"], ()))
-        if listed:
+        if listed := broker_log_dirs(item) or tuple(LogDir(path) for path in used.get(item["id"], ())):
             brokers.append((item["id"], tuple(sorted(listed, key=lambda log_dir: log_dir.path))))
     return LogDirs(tuple(sorted(brokers)), tuple(replicas))
 

@@ -23,7 +23,7 @@ from planner.inputs.spec.new_topic_checks import altered, in_force_least, origin
 from planner.inputs.spec.sections import Described, growth
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import LARGEST
-from planner.model.cluster import MIN_INSYNC, Topic, some
+from planner.model.cluster import MIN_INSYNC, some
 from planner.model.errors import Finding, did_you_mean
 from planner.model.formats import first_names
 from planner.model.topic_patterns import first_rule, matching
@@ -153,7 +153,7 @@ def _total_rates(document: Document, assignment: Assignment) -> Iterator[PathFin
 @_reads(*TARGET_KEYS, FACTORS, "cluster.config_defaults")
 def _factors_possible(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
     """A new factor needs enough brokers, must not be below min.insync.replicas, and must be the only one of a topic."""
-    targets = len(target_brokers(document))
+    targets, defaults = len(target_brokers(document)), config_defaults(document)
     chosen: dict[str, int] = {}
     for at, change in enumerate(replication_factor_changes(document)):
         path = ("changes", "set_replication_factor", at, "replication_factor")
@@ -161,22 +161,19 @@ def _factors_possible(document: Document, assignment: Assignment) -> Iterator[Pa
         if factor > targets:
             yield path, f"{factor} replicas need {factor} brokers; allowed: at most the {targets} that stay or join"
         for topic in assignment.topics:
-            if fnmatchcase(topic.name, change.topics):
-                yield from _factor_of(document, path, topic, factor, chosen.setdefault(topic.name, factor))
-
-
-def _factor_of(document: Document, path: Path, topic: Topic, factor: int, first: int) -> Iterator[PathFinding]:
-    defaults = config_defaults(document)
-    least = in_force_least(topic, defaults)
-    if factor < least:
-        message = (
-            f"{factor} is below min.insync.replicas of {topic.name} ({least}, {origin(topic, defaults, MIN_INSYNC)}): "
-            f"writes with acks=all would be refused; allowed: {least} or more; or lower min.insync.replicas first, "
-            f"{altered(topic.name, factor)}, and capture the state again"
-        )
-        yield path, message
-    if factor != first:
-        yield path, f"{factor} for {topic.name}, which another entry gives {first}; allowed: one factor for each topic"
+            if not fnmatchcase(topic.name, change.topics):
+                continue
+            if factor < (least := in_force_least(topic, defaults)):
+                message = (
+                    f"{factor} is below min.insync.replicas of {topic.name} ({least}, "
+                    f"{origin(topic, defaults, MIN_INSYNC)}): writes with acks=all would be refused; allowed: {least} "
+                    f"or more; or lower min.insync.replicas first, {altered(topic.name, factor)}, and capture the "
+                    "state again"
+                )
+                yield path, message
+            if factor != (first := chosen.setdefault(topic.name, factor)):
+                message = f"{factor} for {topic.name}, which another entry gives {first}"
+                yield path, f"{message}; allowed: one factor for each topic"
 
 
 @_reads(*TARGET_KEYS, FACTORS)
@@ -205,8 +202,7 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
         topic.name: [row.replicas for row in topic.partitions if not (moves and chosen.is_near(row.replicas))]
         for topic, moves in ((each, chosen.moves(each.name)) for each in assignment.topics)
     }
-    stuck = [name for name, rows in fixed.items() if any(leaving & set(replicas) for replicas in rows)]
-    if stuck:
+    if stuck := [name for name, rows in fixed.items() if any(leaving & set(replicas) for replicas in rows)]:
         message = f"brokers that leave have replicas of {some(stuck)}, which may not move; allowed: let them move"
         yield excluded_by(document, stuck[0]), message
     for at, change in enumerate(replication_factor_changes(document)):

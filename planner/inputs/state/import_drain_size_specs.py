@@ -137,8 +137,7 @@ def log_dirs(topics: Sequence[Topic], sizes: Mapping[PartitionKey, int]) -> str:
     held: dict[int, list[dict[str, object]]] = {}
     for topic in topics:
         for each in topic.partitions:
-            size_bytes = sizes.get((topic.name, each.id))
-            if size_bytes is not None:
+            if (size_bytes := sizes.get((topic.name, each.id))) is not None:
                 row = {"partition": f"{topic.name}-{each.id}", "size": size_bytes, "offsetLag": 0, "isFuture": False}
                 held.setdefault(each.replicas[0], []).append(row)
     brokers = [

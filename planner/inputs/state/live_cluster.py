@@ -250,7 +250,13 @@ def kafka_python_settings(text: str, file: str) -> Settings:
     found = {key: (value, Place(file, line, 1)) for line, key, value in _properties(text)}
     values = {key: value for key, (value, _) in found.items()}
     places = {key: place for key, (_, place) in found.items()}
-    _require_known(values, places)
+    secure = [key for key in (*_NAMES, *_OWN) if key.startswith(("ssl.", "sasl."))]
+    if unknown := [key for key in values if key.startswith(("ssl.", "sasl.")) and key not in secure]:
+        allowed = ", ".join(sorted(secure))
+        raise SpecError(Finding(places[key], key, f"isn't known here; allowed: {allowed}") for key in unknown)
+    for key, allowed_values in (("security.protocol", _PROTOCOLS), ("sasl.mechanism", _MECHANISMS)):
+        if values.get(key, allowed_values[0]) not in allowed_values:
+            raise SpecError([Finding(places[key], key, f"can't be used; allowed: {', '.join(allowed_values)}")])
     settings: Settings = {_NAMES[key]: value for key, value in values.items() if key in _NAMES and value}
     settings |= _stores(values, places) | _login(values, places)
     if (timeout := values.get("request.timeout.ms")) is not None:
@@ -261,16 +267,6 @@ def kafka_python_settings(text: str, file: str) -> Settings:
     if "ssl.endpoint.identification.algorithm" in values:
         settings["ssl_check_hostname"] = bool(values["ssl.endpoint.identification.algorithm"])
     return settings
-
-
-def _require_known(values: Mapping[str, str], places: Mapping[str, Place]) -> None:
-    unknown = [key for key in values if key.startswith(("ssl.", "sasl.")) and key not in (*_NAMES, *_OWN)]
-    if unknown:
-        allowed = ", ".join(sorted(key for key in (*_NAMES, *_OWN) if key.startswith(("ssl.", "sasl."))))
-        raise SpecError(Finding(places[key], key, f"isn't known here; allowed: {allowed}") for key in unknown)
-    for key, allowed_values in (("security.protocol", _PROTOCOLS), ("sasl.mechanism", _MECHANISMS)):
-        if values.get(key, allowed_values[0]) not in allowed_values:
-            raise SpecError([Finding(places[key], key, f"can't be used; allowed: {', '.join(allowed_values)}")])
 
 
 def _properties(text: str) -> Iterator[tuple[int, str, str]]:

@@ -98,8 +98,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     for topic in dict.fromkeys(topic for part in by_rank for topic in part.configs):
         _merge_topic(topic, [part for part in by_rank if topic in part.configs], configs)
     config_defaults, of_configs = _inherited(by_rank, configs)
-    deleting = frozenset().union(*(part.deleting for part in parts))
-    merged = assignment(entries, configs.own, deleting, configs.effective)
+    merged = assignment(entries, configs.own, frozenset().union(*(part.deleting for part in parts)), configs.effective)
     known = [part.sizes for part in parts if part.sizes is not None]
     sizes = largest_sizes(chain.from_iterable(each.items() for each in known)) if known else None
     brokers, of_brokers = _brokers_seen(by_rank)
@@ -209,8 +208,7 @@ def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Configs) -> Non
         found.own[topic], found.effective[topic] = first.configs[topic], first.effective_configs[topic]
         return
     own = dict(telling.configs[topic])
-    shown = next((part for part in parts if part.effective_configs.get(topic)), None)
-    if shown is not None:
+    if (shown := next((part for part in parts if part.effective_configs.get(topic)), None)) is not None:
         in_force = {**dict(shown.configs[topic]), **dict(shown.effective_configs[topic])}
         if any(in_force.get(key) != value for key, value in own.items()):
             found.unlike.append(topic)

@@ -66,8 +66,7 @@ def _unknown_brokers(rows: Sequence[tuple[str, Partition]], seen: Sequence[Broke
 
 def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
     """A note on configurations in force of unknown origin, and on the source that would show it."""
-    topics = [topic for topic, config in effective.items() if config]
-    if topics:
+    if topics := [topic for topic, config in effective.items() if config]:
         keys = sorted({key for config in effective.values() for key, _ in config})
         of = f"{first_names(keys, 2)} ({counted(len(topics), 'topic')})"
         yield (
