@@ -16,7 +16,6 @@ from planner.model.spec import LIMIT_FIELDS, OF_RACKS, OF_SIZES, Spec
 EXCEEDS = "nothing was written, because the plan exceeds these limits:"
 UNSAFE = "nothing was written, because the plan can't be applied safely:"
 ALSO_UNSAFE = "and it can't be applied safely:"
-_ALL_OF_IT = 1_000_000
 # The winner's scores that are gates under the same name, in the order of the report's terms.
 _OF_SCORES = (
     "bytes_moved",
@@ -93,7 +92,7 @@ def gates(
     moved, least = winner["bytes_moved"], least_bytes
     if not moved and least_replicas is not None:
         moved, least = winner["replicas_moved"], least_replicas
-    gap_ppm = -(-_ALL_OF_IT * max(moved - least, 0) // moved) if moved else 0
+    gap_ppm = -(-1_000_000 * max(moved - least, 0) // moved) if moved else 0
     values |= {"eta": costs.total_seconds, "gap": gap_ppm}
     found = [
         LimitRow(f"limits.{name}", limit, value)

@@ -120,8 +120,7 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
-_SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 # A normal exit takes far less; some libraries never return.
 _PATIENCE_SECONDS = 2.5
 _END = b"\0"

@@ -32,7 +32,6 @@ _STATE = re.compile(r"(?:.*?[/-])?brokers[/-]topics[/-]([^/]+)[/-]partitions[/-]
 _CONFIG = re.compile(r"(?:.*?[/-])?config[/-](topics|brokers)[/-]([^/]+?)(?:/data)?")
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
-_ENDINGS = (".json", ".txt")
 
 
 def recognizes(text: str) -> bool:
@@ -79,7 +78,7 @@ def read_part(text: str, file: str, topic: str | None = None) -> StatePart:
 
 
 def _named(pattern: re.Pattern[str], place: Place, layout: str) -> tuple[str, ...]:
-    ending = next((each for each in _ENDINGS if place.file.endswith(each)), "")
+    ending = next((each for each in (".json", ".txt") if place.file.endswith(each)), "")
     match = pattern.fullmatch(place.file.removesuffix(ending))
     if match is None:
         allowed = f"a path that ends in {layout}, or with hyphens in the place of slashes (and .json, if you like)"

@@ -18,7 +18,6 @@ from planner.model.cluster import OF_TOPIC, Broker, Config, PartitionKey, Topic
 from planner.model.generated_text import with_digest, yaml_scalar
 
 _WORD = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
-_ENDLESS = sys.maxsize
 
 TITLE = "Written by planner import; a part of a spec, to be completed with what is to change."
 
@@ -101,7 +100,7 @@ def _flow(value: object) -> str:
             return f"[{', '.join(map(_flow, value))}]"
     if isinstance(value, str) and not _WORD.fullmatch(value):
         return yaml_scalar(value)
-    return yaml.safe_dump([value], default_flow_style=True, allow_unicode=True, width=_ENDLESS).strip()[1:-1]
+    return yaml.safe_dump([value], default_flow_style=True, allow_unicode=True, width=sys.maxsize).strip()[1:-1]
 
 
 def describe(topics: Iterable[Topic]) -> str:

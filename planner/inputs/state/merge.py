@@ -307,7 +307,16 @@ def reassigned(
     """The entries as they will be after the running reassignments, and notes on these."""
     if not moving:
         return list(entries), ()
-    moved = [_arrived(entry, moving.get((entry.topic, entry.partition.id))) for entry in entries]
+    moved = []
+    for entry in entries:
+        partition, isr = entry.partition, entry.partition.isr
+        if (move := moving.get((entry.topic, partition.id))) is not None:
+            # Afterwards added replicas are in sync, and a removed one no longer leads.
+            replicas = target(partition, move)
+            leader = partition.leader if partition.leader in replicas else next(iter(replicas), None)
+            in_sync = None if isr is None else tuple(each for each in replicas if each in isr or each in move.adding)
+            entry = replace(entry, partition=replace(partition, replicas=replicas, leader=leader, isr=in_sync))
+        moved.append(entry)
     known = {(entry.topic, entry.partition.id) for entry in moved}
     missing = [partition_name(*key) for key in moving if key not in known]
     count = len(moving) - len(missing)
@@ -324,18 +333,6 @@ def target(partition: Partition, moving: RunningReassignment) -> tuple[int, ...]
     now = moving.replicas or partition.replicas
     both = (*now, *(broker for broker in moving.adding if broker not in now))
     return tuple(broker for broker in both if broker not in moving.removing)
-
-
-def _arrived(entry: AssignmentEntry, moving: RunningReassignment | None) -> AssignmentEntry:
-    """A partition after its reassignment: added replicas are in sync, and a removed one no longer leads."""
-    if moving is None:
-        return entry
-    partition = entry.partition
-    replicas = target(partition, moving)
-    leader = partition.leader if partition.leader in replicas else next(iter(replicas), None)
-    isr = partition.isr
-    in_sync = None if isr is None else tuple(each for each in replicas if each in isr or each in moving.adding)
-    return replace(entry, partition=replace(partition, replicas=replicas, leader=leader, isr=in_sync))
 
 
 # The same as `text` in the YAML's schema.
