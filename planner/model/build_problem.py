@@ -371,15 +371,11 @@ def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
     """
     hours = of_partitions(problem, week)
     # int32 halves the memory, if the rates fit.
-    small = hours.max(initial=0) <= np.iinfo(np.int32).max
+    kept = hours.astype(np.int32) if hours.max(initial=0) <= np.iinfo(np.int32).max else hours
     shares = dict(spec.traffic.consumers) if spec.traffic.nearest else {}
     near = [shares.get(rack, 0) for rack in problem.rack_names]
-    problem = replace(
-        problem,
-        week=hours.astype(np.int32) if small else hours,
-        network_limit=network_limits(spec),
-        read_in_racks=_longs(near) if any(near) else None,
-    )
+    read_in_racks = _longs(near) if any(near) else None
+    problem = replace(problem, week=kept, network_limit=network_limits(spec), read_in_racks=read_in_racks)
     found = busiest_hours(of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()
     if not found:
         return problem

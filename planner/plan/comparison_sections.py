@@ -183,12 +183,8 @@ def searched(
 def choice(tried: Sequence[Swept], chosen: Chosen) -> comparison_types.ChoiceSection:
     """Which alternative was chosen, by which rule, and why."""
     rule = rule_of(tried[chosen.at].spec)
-    return comparison_types.ChoiceSection(
-        rule=rule.rule,
-        value=None if rule.rule in ("asked", "within_budget") else rule.value,
-        variant=tried[chosen.at].name,
-        why=chosen.why,
-    )
+    value = None if rule.rule in ("asked", "within_budget") else rule.value
+    return comparison_types.ChoiceSection(rule=rule.rule, value=value, variant=tried[chosen.at].name, why=chosen.why)
 
 
 def _proven(row: Row, proposal: Proposal) -> Row:

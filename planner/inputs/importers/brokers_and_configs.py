@@ -90,19 +90,13 @@ def read_configs(text: str, file: str) -> StatePart:
                 _add_entry(heading, entry, found)
     if findings:
         raise ImportStateError(findings)
-    configs = {topic: tuple(sorted(own.items())) for topic, own in found.topics.items()}
+    own = {topic: tuple(sorted(config.items())) for topic, config in found.topics.items()}
     alike = set.intersection(*(set(each.items()) for each in found.brokers)) if found.brokers else ()
     defaults = {**found.cluster, **dict(alike), **found.inherited}
     least, notes = largest_min_insync(each.get(MIN_INSYNC) for each in (defaults, found.cluster, *found.brokers))
     config_defaults = tuple(sorted((defaults | least).items()))
     return StatePart(
-        TITLE,
-        file,
-        Rank.CLUSTER,
-        configs=configs,
-        config_defaults=config_defaults,
-        notes=notes,
-        cordoned=found.cordoned,
+        TITLE, file, Rank.CLUSTER, configs=own, config_defaults=config_defaults, notes=notes, cordoned=found.cordoned
     )
 
 

@@ -128,12 +128,8 @@ def _usual_entry(line: str, number: int, file: str) -> AssignmentEntry | None:
         return None
     topic, partition, leader, replicas, isr = match.groups()
     column = match.start(1) - len("Topic: ") + 1
-    return AssignmentEntry(
-        Place(file, number, column),
-        f"{topic}-{partition}",
-        topic,
-        Partition(int(partition), _ids(replicas), int(leader), _ids(isr)),
-    )
+    row = Partition(int(partition), _ids(replicas), int(leader), _ids(isr))
+    return AssignmentEntry(Place(file, number, column), f"{topic}-{partition}", topic, row)
 
 
 @lru_cache(maxsize=100_000)

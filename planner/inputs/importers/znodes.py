@@ -103,15 +103,9 @@ def _topic(value: dict[str, Any], place: Place, topic: str) -> StatePart:
     numbers = sorted({number for each in (adding, removing) for number, brokers in each.items() if brokers})
     moving = tuple(
         RunningReassignment(
-            place,
-            topic,
-            number,
-            adding.get(number, ()),
-            removing.get(number, ()),
-            replicas.get(number),
-            f"partitions.{number}",
+            place, topic, each, adding.get(each, ()), removing.get(each, ()), replicas.get(each), f"partitions.{each}"
         )
-        for number in numbers
+        for each in numbers
     )
     return StatePart(TITLE, place.file, Rank.ZNODES, entries, whole=True, moving=moving)
 

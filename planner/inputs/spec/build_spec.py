@@ -295,14 +295,9 @@ def created_topics(document: Document) -> tuple[NewPartitions, ...]:
     """`changes.create_topics`, in the file's order."""
     return tuple(
         NewPartitions(
-            item["name"],
-            0,
-            item["partitions"],
-            item["replication_factor"],
-            _config(item.get("config") or {}),
-            *_load(item),
+            new["name"], 0, new["partitions"], new["replication_factor"], _config(new.get("config") or {}), *_load(new)
         )
-        for item in document.get("changes", "create_topics") or ()
+        for new in document.get("changes", "create_topics") or ()
     )
 
 
