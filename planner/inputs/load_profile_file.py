@@ -99,9 +99,8 @@ def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Sp
         *map(pa.array, (also.samples, also.repeated, also.unusable, span.first + first, span.first + last)),
         pa.array(gaps.max(axis=1, initial=0)),
     ]
-    return pa.record_batch(
-        [each.cast(column.type) for each, column in zip(columns, JUDGED_SCHEMA, strict=True)], JUDGED_SCHEMA
-    )
+    typed = [each.cast(column.type) for each, column in zip(columns, JUDGED_SCHEMA, strict=True)]
+    return pa.record_batch(typed, JUDGED_SCHEMA)
 
 
 def _rates(of: Statistics) -> Iterator[pa.Array]:

@@ -142,9 +142,8 @@ def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
         *lists,
         *map(pa.array, (sized_at, sizes, sources, counts, counts - distinct, unusable)),
     ]
-    yield pa.record_batch(
-        [each.cast(field.type) for each, field in zip(columns, BLOCK_SCHEMA, strict=True)], BLOCK_SCHEMA
-    )
+    typed = [each.cast(field.type) for each, field in zip(columns, BLOCK_SCHEMA, strict=True)]
+    yield pa.record_batch(typed, BLOCK_SCHEMA)
 
 
 def _firsts(*sorted_keys: LongArray) -> LongArray:

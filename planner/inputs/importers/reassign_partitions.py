@@ -174,8 +174,7 @@ def read_replica_assignment(text: str, file: str, topic: str | None) -> StatePar
     entries, place = [], places(text, file)
     for number, brokers in enumerate(text.strip(' \t\r\n"').split(",")):
         replicas = tuple(map(int, brokers.split(":")))
-        entries.append(
-            AssignmentEntry(place(start), f"{topic}-{number}", topic, Partition(number, replicas, replicas[0]))
-        )
+        partition = Partition(number, replicas, replicas[0])
+        entries.append(AssignmentEntry(place(start), f"{topic}-{number}", topic, partition))
         start += len(brokers) + 1
     return StatePart("a replica assignment", file, entries=tuple(entries), whole=True)

@@ -96,10 +96,8 @@ def _numbers_make_sense(document: Document) -> Iterator[PathFinding]:
 def _loads_are_known(document: Document) -> Iterator[PathFinding]:
     known = knows_sizes(document) or knows_traffic(document, "network_in")
     if document.get("sizing") is not None and not known:
-        message = (
-            "brokers can't be sized without sizes or rates; allowed: cluster.state.sizes, cluster.load or cluster.rates"
-        )
-        yield ("sizing",), message
+        allowed = "allowed: cluster.state.sizes, cluster.load or cluster.rates"
+        yield ("sizing",), f"brokers can't be sized without sizes or rates; {allowed}"
 
 
 @CAPACITY_RULES.reads(

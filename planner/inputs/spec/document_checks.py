@@ -194,14 +194,10 @@ def _hours_are_known(document: Document) -> Iterator[PathFinding]:
         if not document.get("cluster", "load"):
             message = f"{document.get(*path)!r} can't be judged without a load profile"
             yield path, f"{message}; allowed: with cluster.load, or {allowed}"
-    path = ("balance", "at")
-    if sections.at_busiest_hours(document) and all(
-        document.get("balance", name) in (None, "none") for name in ("network_in", "network_out")
-    ):
-        message = (
-            "'busiest hours' needs a target for traffic; allowed: together with network_in or network_out, or mean"
-        )
-        yield path, message
+    of_traffic = (document.get("balance", name) for name in ("network_in", "network_out"))
+    if sections.at_busiest_hours(document) and all(target in (None, "none") for target in of_traffic):
+        allowed = "allowed: together with network_in or network_out, or mean"
+        yield ("balance", "at"), f"'busiest hours' needs a target for traffic; {allowed}"
 
 
 @_reads("sweep.variants")

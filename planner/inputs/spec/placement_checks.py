@@ -79,13 +79,11 @@ def _racks_to_repair(document: Document) -> Iterator[PathFinding]:
     if document.get("changes", "rebalance") != "racks":
         return
     path, rest = ("changes", "rebalance"), "allowed: all, leaders, none"
+    where = place_of(document, ("rack_aware",))
     if not rack_aware(document):
-        message = (
-            f"'racks' repairs what breaks the rack rule, which {place_of(document, ('rack_aware',))} disables; {rest}"
-        )
-        yield path, message
+        yield path, f"'racks' repairs what breaks the rack rule, which {where} disables; {rest}"
     elif document.get("rack_aware") == "as_today":
-        yield path, f"'racks' repairs what {place_of(document, ('rack_aware',))} as_today leaves as it is; {rest}"
+        yield path, f"'racks' repairs what {where} as_today leaves as it is; {rest}"
     elif all(broker.rack is None for broker in target_brokers(document)):
         yield path, f"'racks' repairs what breaks the rack rule, and no broker that stays or joins has a rack; {rest}"
 

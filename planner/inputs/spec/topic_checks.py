@@ -141,9 +141,8 @@ def _total_rates(document: Document, assignment: Assignment) -> Iterator[PathFin
     topic_rates = [(each.bytes_in_per_sec or 0) + (each.bytes_out_per_sec or 0) for each in of_topics]
     own = [row.bytes_in_per_sec + row.bytes_out_per_sec for topic in assignment.topics for row in topic.partitions]
     most = max((scenario.factor for scenario in growth(document)), default=1)
-    total = (
-        (max(topic_rates, default=0) * len(assignment.topics) + sum(own)) * len(target_brokers(document)) * max(most, 1)
-    )
+    of_one_replica = max(topic_rates, default=0) * len(assignment.topics) + sum(own)
+    total = of_one_replica * len(target_brokers(document)) * max(most, 1)
     if total > LARGEST:
         key = "rates" if topic_rates else "topics"
         message = f"all traffic together may be more than {LARGEST} bytes/s; allowed: rates of real clusters"
@@ -282,10 +281,8 @@ def described_findings(document: Document, described: Described, assignment: Ass
             if member["id"] not in found.members:
                 examples = ", ".join(sorted(found.members)[:_SHOWN])
                 guess = did_you_mean(member["id"], found.members)
-                message = (
-                    f"{member['id']!r} isn't a member in {item['state']!r}; {guess}allowed: members such as {examples}"
-                )
-                yield (*member_path, "id"), message
+                message = f"{member['id']!r} isn't a member in {item['state']!r}"
+                yield (*member_path, "id"), f"{message}; {guess}allowed: members such as {examples}"
         owned = [(member, *each) for member, held in found.members.items() for each in held]
         for member, topic, partition in owned:
             if partition >= counts.get(topic, 0):

@@ -354,9 +354,8 @@ def _brokers_seen(by_rank: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...],
     for part in by_rank:
         for broker in part.brokers:
             if broker.rack is not None and not TEXT.fullmatch(broker.rack):
-                wrong.append(
-                    Finding(broker.place, "rack", f"{broker.rack[:60]!r} isn't usable; allowed: {ALLOWED_TEXT}")
-                )
+                message = f"{broker.rack[:60]!r} isn't usable; allowed: {ALLOWED_TEXT}"
+                wrong.append(Finding(broker.place, "rack", message))
             if not 0 <= broker.id <= LARGEST_ID:
                 message = f"broker {broker.id} can't exist; allowed: ids from 0 to {LARGEST_ID}"
                 wrong.append(Finding(broker.place, "", message))
