@@ -30,6 +30,7 @@ from planner.strategies.lagrangian_bound import (
     Part,
     Prices,
     Starting,
+    TopicStart,
     every_rack,
     leaves,
 )
@@ -97,6 +98,8 @@ def _check_outside(certificate: Certificate, outside: Outside) -> None:
     """ValueError if a part omits racks, a start of a window has no proof, or an edge isn't its window's."""
     facts, allowed = certificate.facts, outside.allowed
     every = (certificate, *certificate.others)
+    if any(each.prices.starts for each in every):
+        raise ValueError("starts of topics' windows, for plans outside of them")
     if any(set(part.racks) != set(every_rack(facts)) for each in every for part in each.parts):
         raise ValueError("parts of some racks only")
     proofs = [
@@ -158,8 +161,13 @@ def _case_document(case: Case) -> dict[str, Any]:
         "topic_replicas": case.topic_replicas.T.tolist(),
         "replicas": case.replicas.T.tolist(),
         "loads": [table.T.tolist() for table in case.loads],
+        **({"starts": [_start_document(start) for start in case.starts]} if case.starts else {}),
         **{name: price for name, price in outside.items() if price},
     }
+
+
+def _start_document(start: TopicStart) -> dict[str, Any]:
+    return {"topics": start.topics.tolist(), "topic_replicas": start.topic_replicas.T.tolist()}
 
 
 def _outside_document(outside: Outside) -> dict[str, Any]:
@@ -231,7 +239,10 @@ def _parts(facts: BoundFacts, documents: Sequence[Mapping[str, Any]]) -> tuple[P
 
 def _case(facts: BoundFacts, document: Mapping[str, Any], racks: tuple[int, ...]) -> Case:
     if "row" not in document:
-        return _prices(facts, document)
+        prices = _prices(facts, document)
+        if prices.starts:
+            raise ValueError("starts of topics' windows in a case")
+        return prices
     row, broker = int(document["row"]), int(document["broker"])
     if not (0 <= row < len(facts.factors) and 0 <= broker < len(facts.racks) and facts.racks[broker] in racks):
         raise ValueError(f"row {row}, broker {broker}")
@@ -245,7 +256,10 @@ def _prices(facts: BoundFacts, document: Mapping[str, Any]) -> Prices:
     excess = int(document.get("of_replicas", 0)), int(document.get("of_loads", 0))
     if min(excess) < 0:
         raise ValueError(f"prices {excess!r} of what is outside")
-    return Prices(_table(document["topic_replicas"], 4), _table(document["replicas"], 3), loads, grain, *excess)
+    starts = tuple(
+        TopicStart(_array(start["topics"]), _table(start["topic_replicas"], 4)) for start in document.get("starts", ())
+    )
+    return Prices(_table(document["topic_replicas"], 4), _table(document["replicas"], 3), loads, grain, *excess, starts)
 
 
 def _array(values: Sequence[Any], *shape: int) -> LongArray:
@@ -320,8 +334,12 @@ def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
         least=worked_out,
         moved=moved,
         partitions=len(certificate.facts.factors),
-        prices=sum(table.shape[1] for prices in (*(each.prices for each in every), *cases) for table in prices.tables),
+        prices=sum(_count(prices) for prices in (*(each.prices for each in every), *cases)),
     )
+
+
+def _count(prices: Prices) -> int:
+    return sum(table.shape[1] for table in (*prices.tables, *(start.topic_replicas for start in prices.starts)))
 
 
 def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:

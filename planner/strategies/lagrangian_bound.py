@@ -10,7 +10,8 @@ optimum's flow.
 Prices alone don't suffice if single partitions are as large as the windows of bytes. Then the bound branches into
 cases: a partition has a replica on a broker, or it doesn't. Each case has its own prices or branches again, and the
 bound is the least of all cases. The cost of one rack's brokers can be bounded separately, which keeps the cases few;
-the bound is then the sum over racks. A window that may begin anywhere branches too: into ranges of its start.
+the bound is then the sum over racks. A window that may begin anywhere branches too: into ranges of its start. For
+windows of topics, each start has prices of its own, and each topic's part of the bound is the least of its starts'.
 
 If the windows can't all hold, the bound is for all plans that are no further outside them than `window_excess.Allowed`
 says, and a unit outside has a price too. With the bytes left out of the costs, such prices also prove how far outside
@@ -70,11 +71,20 @@ class BoundFacts:
 
 
 @dataclass(frozen=True, eq=False)
+class TopicStart:
+    """Other prices (4, K), as `Prices.topic_replicas`, of some topics (T',), whose windows may begin elsewhere too."""
+
+    topics: IntArray
+    topic_replicas: LongArray
+
+
+@dataclass(frozen=True, eq=False)
 class Prices:
     """The prices other than 0, each with the edge of its window; in units of 1 / `grain`.
 
     topic_replicas (4, K): topic, broker, price, edge · replicas (3, K): broker, price, edge · loads: the same for each
-    kind of bytes · of_replicas, of_loads: price of a unit of weight that may be outside of windows
+    kind of bytes · of_replicas, of_loads: price of a unit of weight that may be outside of windows · starts: further
+    places where windows of topics may begin; what proves the least for a topic counts
     """
 
     topic_replicas: LongArray
@@ -83,11 +93,16 @@ class Prices:
     grain: int = GRAIN
     of_replicas: int = 0
     of_loads: int = 0
+    starts: tuple[TopicStart, ...] = ()
 
     @property
     def tables(self) -> tuple[LongArray, ...]:
         """The tables of all prices: by topic, by broker, then of each load."""
         return (self.topic_replicas, self.replicas, *self.loads)
+
+    def of_brokers(self, brokers: int) -> LongArray:
+        """(1 + D, Bt): the prices of replicas and of each load, in 1 / GRAIN."""
+        return np.stack([GRAIN // self.grain * _by_broker(table, brokers) for table in self.tables[1:]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,18 +272,42 @@ def _proven(facts: BoundFacts, prices: Prices, racks: tuple[int, ...], decided: 
     total = sum(price * edge for table in edges for price, edge in zip(*table, strict=True))
     if decided.allowed is not None:
         total -= decided.allowed.cost(prices.tables, prices.of_replicas, prices.of_loads)
-    total += sum(_cheapest(facts, _priced(facts, prices, rows), rows, racks) for rows in chunks)
+    total += sum(sum(_cheapest(facts, _priced(facts, prices, rows), rows, racks).tolist()) for rows in chunks)
+    if prices.starts:
+        total -= _less_elsewhere(facts, prices)
     rows = np.flatnonzero(settled)
     costs = _priced(facts, prices, rows).astype(object)
     for pairs, cost in ((decided.on, -_NEVER_EVER), (decided.off, _NEVER_EVER)):
         for row, broker in pairs:
             costs[np.searchsorted(rows, row), broker] += cost
-    total += _cheapest(facts, costs, rows, racks) + _NEVER_EVER * len(decided.on)
+    total += sum(_cheapest(facts, costs, rows, racks).tolist()) + _NEVER_EVER * len(decided.on)
     return -(-total // prices.grain)
 
 
-def _cheapest(facts: BoundFacts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]) -> int:
-    """The sum of the costs (m, Bt) of the cheapest choices of these rows.
+def _less_elsewhere(facts: BoundFacts, prices: Prices) -> int:
+    """How much less the topics' parts of the bound are at the start that proves the least, for all brokers."""
+    first = least = _of_topics(facts, prices, TopicStart(np.unique(facts.topics), prices.topic_replicas))
+    for start in prices.starts:
+        there = _of_topics(facts, prices, start)
+        least = np.where(np.isin(np.arange(len(least)), start.topics), np.minimum(least, there), least)
+    return sum((first - least).tolist())
+
+
+def _of_topics(facts: BoundFacts, prices: Prices, start: TopicStart) -> LongArray:
+    """(T,): the parts of a bound, in Python's integers, of the topics with these prices; of others, their edges'."""
+    parts = np.zeros(int(facts.topics.max(initial=-1)) + 1, dtype=object)
+    mine = start.topic_replicas[:, start.topic_replicas[0] < len(parts)]
+    np.add.at(parts, mine[0], mine[2].astype(object) * mine[3])
+    there = replace(prices, topic_replicas=start.topic_replicas)
+    free = np.flatnonzero(np.isin(facts.topics, start.topics))
+    for rows in (free[at : at + _CHUNK] for at in range(0, len(free), _CHUNK)):
+        costs = _cheapest(facts, _priced(facts, there, rows), rows, every_rack(facts))
+        np.add.at(parts, facts.topics[rows], costs.astype(object))
+    return parts
+
+
+def _cheapest(facts: BoundFacts, costs: LongArray, rows: IntArray, racks: tuple[int, ...]) -> LongArray:
+    """(m,): the sum of the costs (m, Bt) of the cheapest choices of each of these rows.
 
     Over all racks, a row has as many replicas as its replication factor. Over some racks, it has as many as they must
     hold, and more replicas of negative cost, up to as many as they may hold.
@@ -286,10 +325,10 @@ def _cheapest(facts: BoundFacts, costs: LongArray, rows: IntArray, racks: tuple[
         choices.append(np.where((at >= must) & (at < may), ascending, never))
     spare = np.concatenate(choices, axis=1)
     if len(racks) < facts.least.shape[1]:
-        return sum((forced + np.minimum(spare, 0).sum(axis=1)).tolist())
+        return forced + np.minimum(spare, 0).sum(axis=1)
     spare.sort(axis=1)
     taken = np.where(np.arange(spare.shape[1]) < left[:, None], spare, 0)
-    return sum((forced + taken.sum(axis=1)).tolist())
+    return forced + taken.sum(axis=1)
 
 
 def _priced(facts: BoundFacts, prices: Prices, rows: IntArray) -> LongArray:

@@ -206,6 +206,7 @@ def _cheapest(asked: _Asked, effort: Effort) -> BestPosition:
         balance,
         layout,
         wanted,
+        byte_loads(problem, layout, wanted, grown),
         lambda wanted, placed, effort, begun: (
             even(problem, layout, wanted, placed, grown, effort, begun) if of_bytes and len(layout.rows) else None
         ),

@@ -14,7 +14,7 @@ from planner.model.problem import IntArray, LongArray, Problem, sums_at
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.placement_network import Layout
+from planner.strategies.flow.placement_network import Layout, bounds
 from planner.strategies.lagrangian_bound import GRAIN
 
 
@@ -49,6 +49,16 @@ class ByteLoads:
         """True if replicas on these brokers (M, W) are inside all windows."""
         load = self.held(brokers)
         return bool(((self.windows[:, 0] <= load) & (load <= self.windows[:, 1])).all())
+
+    def with_counts(self, layout: Layout, wanted: Windows) -> Self:
+        """The same, with the number of replicas as the first load."""
+        return replace(
+            self,
+            names=("replicas", *self.names),
+            weights=np.concatenate([np.ones((1, len(layout.rows)), dtype=np.int64), self.weights]),
+            scales=np.concatenate([[layout.cost_unit_bytes], self.scales]),
+            windows=np.concatenate([bounds(layout, wanted)[1][None], self.windows]),
+        )
 
     def too_large(self) -> bool:
         """True if a single replica is above the window of every broker."""

@@ -2,7 +2,8 @@
 
 A window that may begin anywhere has a price on each of its edges. The further it moves against the sum of its prices,
 the less it proves, so its first or its last start proves the least. The certificate has the edges of that start, and
-its bound holds for all plans with that spread.
+its bound holds for all plans with that spread. If that leaves a gap, the topics' windows get other prices for each of
+their starts, at the prices of brokers that the plan has.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from planner.model.balance import Balance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.window_excess import Allowed, CountWindows, numbered
-from planner.scoring.windows import starting
+from planner.scoring.windows import Windows, alike, opened, starting
 from planner.strategies import lagrangian_bound, work_limits
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.placement import copied, place
@@ -30,16 +31,29 @@ from planner.strategies.lagrangian_bound import (
     Part,
     Prices,
     Starting,
+    TopicStart,
     changed,
     least,
     none_priced,
 )
-from planner.strategies.load_windows.allowed_plans import allowed, at_price, closed, reached, within
+from planner.strategies.load_windows.allowed_plans import (
+    Begins,
+    allowed,
+    at_price,
+    closed,
+    excess_and_cost_of_topics,
+    reached,
+    within,
+)
 from planner.strategies.load_windows.branch_and_bound import branchings
-from planner.strategies.load_windows.byte_loads import ByteLoads
+from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.proof import facts, proof
 from planner.strategies.load_windows.share_program import Fits
 from planner.strategies.load_windows.window_positions import BestPosition, Started, WideWindows
+
+# Prices of topics that can't begin at a start have at most so many bits: they far exceed all others, and the bound is
+# still computed in 64 bits.
+_STEEP_BITS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +89,11 @@ def certified(question: Question, found: BestPosition, assignment: IntArray, *, 
         capped = proof(about, question.layout, replace(placed, windowed=windowed, solved=solved))
         return max(unpriced, capped, key=least)
     most = _reached(question, found, assignment)
-    made = _closed(question, found, most) if found.relaxed is None else _open(question, found, found.relaxed, most)
+    if found.relaxed is None:
+        made = _closed(question, found, most)
+    else:
+        moved = copied(question.problem, question.layout, assignment[question.layout.rows])
+        made = _open(question, found, found.relaxed, most, moved)
     if exactly and question.loads.names:
         made = _by_cases(question, made, most, assignment)
     return made if most.none else _with_proofs(question, found, made, most)
@@ -111,11 +129,13 @@ def _closed(question: Question, found: BestPosition, most: Allowed) -> Certifica
     return _better(proven, [_best((source, there), most, held.within(lows)) for lows, there in starts])
 
 
-def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: Allowed) -> Certificate:
-    """The best known certificate for a plan whose windows may begin anywhere."""
+def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: Allowed, moved: int) -> Certificate:
+    """The best known certificate for a plan whose windows may begin anywhere, and that copies `moved` bytes."""
     there = _of(question, relaxed.started)
     sources = [there] if found.best is relaxed.started else [there, _of(question, found.best)]
     held = Anywhere(most)
+    if most.none and moved - least(_best(sources, most, held)) > work_limits.FAIR * moved:
+        sources += filter(None, [_at_each_start(question, found.best, relaxed.anywhere.topics, sources[-1].prices)])
     proven = _best(sources, most, held)
     if relaxed.low is None or not relaxed.by_cases or (most.none and least(proven) >= least(there)):
         return proven
@@ -125,6 +145,55 @@ def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: A
     for lows, nearest in others:
         cases.append(_best([there, _of(question, relaxed.at(nearest))], most, held.within(lows)))
     return _better(proven, cases)
+
+
+def _at_each_start(question: Question, started: Started, begins: Begins, known: Prices) -> Certificate | None:
+    """The certificate with prices of topics' replicas for each start of their windows, at known prices of brokers.
+
+    At these, topics are separate: a flow for each start finds the prices of all topics. None if some window isn't the
+    same for all brokers, or if prices exceed the solver's arithmetic.
+    """
+    layout, wanted = question.layout, started.wanted
+    if not (begins.open & (begins.first < begins.last)).any() or not alike(wanted.topic_replicas)[begins.open].all():
+        return None
+    prices, loads = known.of_brokers(len(layout.targets)), question.loads.with_counts(layout, wanted)
+    steps = int((begins.last - begins.first)[begins.open].max())
+    try:
+        made = [_prices_at(question, wanted, begins, step, (prices, loads)) for step in range(steps + 1)]
+    except min_cost_flow.CostRangeError:
+        return None
+    starts = tuple(
+        TopicStart(np.flatnonzero(begins.open & (begins.first + step <= begins.last)), each.topic_replicas)
+        for step, each in enumerate(made)
+        if step
+    )
+    return Certificate(facts(question.problem, layout, question.loads), replace(made[0], starts=starts))
+
+
+def _prices_at(
+    question: Question, wanted: Windows, begins: Begins, step: int, priced_at: tuple[LongArray, ByteLoads]
+) -> Prices:
+    """The prices of the flow at prices of brokers, with each topic's window so many steps after its first start."""
+    prices, loads = priced_at
+    layout = priced(question.layout, loads, prices) if prices.any() else question.layout
+    lows = np.minimum(begins.first + step, begins.last)[:, None]
+    window = np.where(begins.open[:, None], np.stack([lows, lows + begins.spread]), wanted.topic_replicas)
+    alone = replace(wanted, topic_replicas=window, replicas=opened(wanted.replicas), caps=None)
+    placed = place(question.problem, layout, alone)
+    about = facts(question.problem, layout, loads)
+    made = proof(about, layout, placed, (prices, loads.windows)).prices
+    never = excess_and_cost_of_topics(layout, alone, placed.chosen)[0] > 0
+    cells = made.topic_replicas
+    if never.any():
+        # Topics that can't begin there have steep and coarse prices; those of others are made without them.
+        mine = cells[:, never[cells[0]]]
+        exact = mine[2].astype(object) * (lagrangian_bound.GRAIN // made.grain)
+        mine[2] = exact >> max(int(np.abs(exact).max(initial=0)).bit_length() - _STEEP_BITS, 0)
+        window = np.where(never[:, None], opened(window), window)
+        others = place(question.problem, layout, replace(alone, topic_replicas=window))
+        made = proof(about, layout, others, (prices, loads.windows)).prices
+        cells = np.concatenate([made.topic_replicas, mine], axis=1)
+    return Prices(cells, made.loads[0], made.loads[1:], made.grain)
 
 
 def _by_cases(question: Question, made: Certificate, most: Allowed, assignment: IntArray) -> Certificate:
@@ -242,7 +311,8 @@ class Anywhere:
         """The prices with the edges that prove the least, by the brokers `here` (Bt,), None: by all."""
         topics, brokers = self.windows.topics, self.windows.brokers
         here = np.ones(brokers.fixed.shape[1], dtype=bool) if here is None else here
-        cells = _least(prices.topic_replicas, self.by_cell, topics.open, here)
+        cells = prices.topic_replicas
+        cells = cells if prices.starts else _least(cells, self.by_cell, topics.open, here)
         in_all = _least(numbered(prices.replicas), self.in_all, brokers.open, here)
         return replace(prices, topic_replicas=cells, replicas=in_all[1:])
 

@@ -6,7 +6,9 @@ bisection finds the best start. With windows of bytes that start is a guess, whi
 Windows of topics: without the other windows, each topic's bytes would be such a function of its own start, so all are
 bisected at once. That is a guess if other windows matter. Other guesses are the starts next to the counts of the
 relaxed placement, whose windows of topics contain all starts. The cheapest of these guesses and of the start with the
-fewest replicas is taken. No plan costs less than the relaxed placement, wherever its windows begin.
+fewest replicas is taken. At the prices of brokers that prove its bound, topics are separate again: bisecting at these
+gives the next guess, as long as that saves bytes. No plan costs less than the relaxed placement, wherever its windows
+begin.
 """
 
 from __future__ import annotations
@@ -21,16 +23,19 @@ from planner.model.balance import Balance
 from planner.model.build_problem import today
 from planner.model.problem import LongArray, Problem
 from planner.scoring.windows import Windows, alike, near, opened, starting, starts
+from planner.strategies.flow.min_cost_flow import CostRangeError
 from planner.strategies.flow.placement import Placed, place
 from planner.strategies.flow.placement_network import Layout
-from planner.strategies.load_windows.allowed_plans import OpenWindows, excess_and_cost_of_topics, open_windows
+from planner.strategies.load_windows.allowed_plans import Begins, OpenWindows, excess_and_cost_of_topics, open_windows
 from planner.strategies.load_windows.balanced_placement import Evened
-from planner.strategies.load_windows.proof import Best
+from planner.strategies.load_windows.byte_loads import ByteLoads, priced
+from planner.strategies.load_windows.proof import Best, facts, proof
 from planner.strategies.work_limits import (
     FEW_START_COLUMNS,
     SHARE_OF_BEST_START,
     SHARE_OF_OTHER_STARTS,
     START_COLUMNS,
+    START_ROUNDS,
     Effort,
 )
 
@@ -87,16 +92,16 @@ class BestPosition(NamedTuple):
 
 
 def cheapest(
-    problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even, effort: Effort
+    problem: Problem, balance: Balance, layout: Layout, wanted: Windows, loads: ByteLoads, even: Even, effort: Effort
 ) -> BestPosition:
-    """The placement at the starts that move the fewest bytes; `even` brings a placement into the windows of bytes."""
+    """The placement at the starts that move the fewest bytes; `even` brings a placement into the windows of `loads`."""
     anywhere = open_windows(problem, balance, layout, wanted)
     if problem.rebalance != "all" or not len(layout.rows) or not anywhere.any:
-        search, lows = _Search(problem, balance, layout, wanted, even, effort), starts(problem, balance.replicas)
+        search, lows = _Search(problem, balance, layout, wanted, loads, even, effort), starts(problem, balance.replicas)
         best = search.finished(search.best(lows), SHARE_OF_BEST_START if len(lows) > 1 else 1)
         again = len(lows) > 1 and problem.rebalance == "all" and (best.evened is None or search.small)
         return BestPosition(best, lows=lows, at=search.finished_at if again else None)
-    search = _Search(problem, balance, layout, anywhere.widened(wanted), even, effort)
+    search = _Search(problem, balance, layout, anywhere.widened(wanted), loads, even, effort)
     started = search.best(anywhere.lows)
     # If all open windows were tried start by start, no window is wider than it may be.
     only_starts = len(anywhere.lows) > 0 and not anywhere.topics.open.any()
@@ -111,12 +116,41 @@ def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywher
     """The cheapest of the starts that are worth a try."""
     lows = anywhere.lows
     found = search.within(_next_to(search, wanted, relaxed)).best(lows)
-    if _judged(found) <= _judged(relaxed) or not (found.evened is None or search.small):
+    if _judged(found) <= _judged(relaxed):
         return found
-    # Only the cheapest guess without windows of bytes is brought into these.
-    guesses = (_topic_starts(search, wanted, anywhere), wanted)
-    guess = min(guesses, key=lambda each: _judged(search.within(each, lambda *_: None).best(lows)))
-    return min(found, search.within(guess).best(lows), key=_judged)
+    small = found.evened is None or search.small
+    if small:
+        # Only the cheapest guess without windows of bytes is brought into these.
+        guesses = (_topic_starts(search, search.layout, wanted, anywhere.topics), wanted)
+        guess = min(guesses, key=lambda each: _judged(search.within(each, lambda *_: None).best(lows)))
+        found = min(found, search.within(guess).best(lows), key=_judged)
+    for _ in range(START_ROUNDS if small or search.effort.topic_flows else 0):
+        begun = _starts_at_its_prices(search, found, anywhere.topics)
+        if begun is None or np.array_equal(begun.topic_replicas, found.wanted.topic_replicas):
+            break
+        tried = search.within(replace(begun, replicas=wanted.replicas)).best(lows)
+        if _judged(tried) >= _judged(found):
+            break
+        found = tried
+    return found
+
+
+def _starts_at_its_prices(search: _Search, found: Started, topics: Begins) -> Windows | None:
+    """The windows of topics with the cheapest starts at a placement's prices of brokers, at which topics are separate;
+    None if these exceed the solver's arithmetic.
+    """
+    layout, loads = search.layout, search.loads
+    if found.evened is None:
+        prices = proof(facts(search.problem, layout, loads), layout, found.placed).prices
+    else:
+        prices = found.evened.certificate.prices
+    of_brokers = prices.of_brokers(len(layout.targets))
+    if of_brokers.any():
+        try:
+            layout = priced(layout, loads.with_counts(layout, found.wanted), of_brokers)
+        except CostRangeError:
+            return None
+    return _topic_starts(search, layout, found.wanted, topics)
 
 
 def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:
@@ -126,9 +160,9 @@ def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:
     return near(search.problem, search.balance, wanted, assignment)
 
 
-def _topic_starts(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Windows:
-    """The windows of topics with the starts at which each topic's bytes are fewest without the other windows."""
-    topics, alone = anywhere.topics, replace(wanted, replicas=opened(wanted.replicas))
+def _topic_starts(search: _Search, layout: Layout, wanted: Windows, topics: Begins) -> Windows:
+    """The windows of topics with the starts at which each topic's cost is least without the other windows."""
+    alone = replace(wanted, replicas=opened(wanted.replicas), caps=None)
     free = topics.open & alike(wanted.topic_replicas)
     low, high = topics.first.copy(), topics.last.copy()
 
@@ -139,23 +173,31 @@ def _topic_starts(search: _Search, wanted: Windows, anywhere: OpenWindows) -> Wi
 
     def excess_and_cost(lows: LongArray) -> tuple[LongArray, LongArray]:
         begun = windows_at(lows)
-        return excess_and_cost_of_topics(search.layout, begun, place(search.problem, search.layout, begun).chosen)
+        return excess_and_cost_of_topics(layout, begun, place(search.problem, layout, begun).chosen)
 
     while (free & (low < high)).any():
         middle = (low + high) // 2
         here, above = excess_and_cost(middle), excess_and_cost(np.minimum(middle + 1, topics.last))
         down = (here[0] < above[0]) | ((here[0] == above[0]) & (here[1] <= above[1]))
         low, high = np.where(down | (low >= high), low, middle + 1), np.where(down & (low < high), middle, high)
-    return replace(windows_at(low), replicas=wanted.replicas)
+    return replace(windows_at(low), replicas=wanted.replicas, caps=wanted.caps)
 
 
 class _Search:
     """A search over the starts of the window of all replicas; each start is placed once."""
 
     def __init__(
-        self, problem: Problem, balance: Balance, layout: Layout, wanted: Windows, even: Even, effort: Effort
+        self,
+        problem: Problem,
+        balance: Balance,
+        layout: Layout,
+        wanted: Windows,
+        loads: ByteLoads,
+        even: Even,
+        effort: Effort,
     ) -> None:
-        self.problem, self.balance, self.layout, self.wanted, self.even = problem, balance, layout, wanted, even
+        self.problem, self.balance, self.layout, self.wanted = problem, balance, layout, wanted
+        self.loads, self.even = loads, even
         columns = len(layout.rows) * len(layout.targets)
         self.small, self.effort = columns <= START_COLUMNS, effort
         # Starts are compared with little work, unless there are few columns or only one start can be tried.
@@ -168,7 +210,7 @@ class _Search:
 
     def within(self, wanted: Windows, even: Even | None = None) -> _Search:
         """The same search with other windows, and with another `even` if one is given."""
-        return _Search(self.problem, self.balance, self.layout, wanted, even or self.even, self.effort)
+        return _Search(self.problem, self.balance, self.layout, wanted, self.loads, even or self.even, self.effort)
 
     def best(self, lows: range) -> Started:
         """The placement at the cheapest of these starts; in the windows as given if there is no choice."""
