@@ -1,5 +1,5 @@
-"""Slow corners: clusters with partitions as large as the windows of bytes, with brokers that all differ, or both large
-and of skewed sizes.
+"""Slow corners: clusters with partitions as large as the windows of bytes, with brokers that all differ, both large and
+of skewed sizes, or with topics whose windows may begin anywhere.
 
 Slow clusters had in common: sizes with a heavy tail, so that a few partitions fill a broker; disks, racks and
 replication factors of many kinds; and windows that can't all hold. A flow can't decide where the large partitions go.
@@ -25,9 +25,9 @@ from planner.scoring.score import ScoringBasis
 from planner.sweep import evaluate
 from planner.sweep.candidates import candidates
 
-SMALL, WIDE, OVERFULL, HEAVY, SKEWED = "small", "wide", "over-full", "heavy", "skewed"
+SMALL, WIDE, OVERFULL, HEAVY, SKEWED, SPREAD = "small", "wide", "over-full", "heavy", "skewed", "spread"
 # The seeds of the clusters of each kind.
-SEEDS = {SMALL: range(12), WIDE: range(2), OVERFULL: range(2), HEAVY: range(2), SKEWED: range(3)}
+SEEDS = {SMALL: range(12), WIDE: range(2), OVERFULL: range(2), HEAVY: range(2), SKEWED: range(3), SPREAD: range(3)}
 # An over-full cluster's disks have room for this part of all bytes.
 _ROOM = 0.9
 _SPREADS = ("1", "1", "2", "3", "none")
@@ -97,7 +97,8 @@ def measure(kind: str, seed: int, *, whole: bool = True) -> Corner:
 def make(kind: str, seed: int) -> Spec:
     """The spec of a cluster; the same kind and seed give the same spec."""
     rng = np.random.default_rng([len(kind), seed])
-    return _small(rng) if kind == SMALL else _skewed(rng) if kind == SKEWED else _wide(rng, kind)
+    makers = {SMALL: _small, SKEWED: _skewed, SPREAD: _spread}
+    return makers[kind](rng) if kind in makers else _wide(rng, kind)
 
 
 def _small(rng: np.random.Generator) -> Spec:
@@ -124,20 +125,27 @@ def _wide(rng: np.random.Generator, kind: str) -> Spec:
 
 
 def _skewed(rng: np.random.Generator) -> Spec:
-    """60 like brokers, 20 in each of three racks, and three more; 6,000 partitions of log-normal sizes, with a replica
-    in each rack, in topics of up to 40.
-    """
-    brokers = tuple(Broker(at, f"r{at % 3}") for at in range(63))
+    """60 like brokers, three more, and 6,000 partitions of log-normal sizes, in topics of up to 40."""
+    return _in_three_racks(rng, 60, 6_000, 1.5, Balance(disk=Tolerance.parse("10%")))
+
+
+def _spread(rng: np.random.Generator) -> Spec:
+    """30 like brokers, three more, and 5,000 partitions in topics whose replicas on brokers may differ by 2."""
+    balance = Balance(topic_replicas=Tolerance.parse("2"), disk=Tolerance.parse("20%"))
+    return _in_three_racks(rng, 30, 5_000, 0.7, balance)
+
+
+def _in_three_racks(rng: np.random.Generator, brokers: int, partitions: int, tail: float, balance: Balance) -> Spec:
+    """Like brokers in three racks, one more in each; each partition has a replica in each rack."""
+    every = tuple(Broker(at, f"r{at % 3}") for at in range(brokers + 3))
     topics: list[Topic] = []
-    while (left := 6_000 - sum(len(topic.partitions) for topic in topics)) > 0:
+    while (left := partitions - sum(len(topic.partitions) for topic in topics)) > 0:
         rows = []
         for number in range(min(left, int(rng.integers(1, 41)))):
-            held = tuple(int(3 * rng.integers(20) + rack) for rack in rng.permutation(3))
-            rows.append(Partition(number, held, held[0], None, int(rng.lognormal(24, 1.5))))
+            held = tuple(int(3 * rng.integers(brokers // 3) + rack) for rack in rng.permutation(3))
+            rows.append(Partition(number, held, held[0], None, int(rng.lognormal(24, tail))))
         topics.append(Topic(f"t{len(topics):03}", tuple(rows)))
-    one, disk = Tolerance.parse("1"), Tolerance.parse("10%")
-    balance = Balance(replicas=one, topic_replicas=one, disk=disk)
-    return Spec(Cluster("corner", brokers[:60], tuple(topics)), Changes(brokers[60:]), balance=balance)
+    return Spec(Cluster("corner", every[:brokers], tuple(topics)), Changes(every[brokers:]), balance=balance)
 
 
 def _brokers(rng: np.random.Generator, count: int, racks: int, classes: int) -> tuple[Broker, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import corners
-from benchmarks.corners import HEAVY, OVERFULL, SEEDS, SKEWED, SMALL, WIDE, make, measure
+from benchmarks.corners import HEAVY, OVERFULL, SEEDS, SKEWED, SMALL, SPREAD, WIDE, make, measure
 from benchmarks.table import Figures, gap
 from planner.model import build_problem
 from planner.model.problem import Problem
@@ -51,6 +51,14 @@ def test_skewed_clusters_are_planned_by_topics(seed: int) -> None:
     assert FRACTION_COLUMNS < columns <= TOPIC_COLUMNS
     assert len(problem.topic_names) * ASKED.topic_flows <= TOPIC_PLANS
     assert problem.size_bytes.max() > 100 * np.median(problem.size_bytes)
+
+
+@pytest.mark.slow
+def test_topics_that_may_be_uneven_are_proven() -> None:
+    """The windows of topics may begin anywhere, and the plan is within 0.01 % of its bound."""
+    corner = measure(SPREAD, 0, whole=False)
+    assert (corner.brokers, corner.partitions, corner.not_kept) == (33, 5_000, 0)
+    assert corner.bytes_moved - corner.least_bytes <= 1e-4 * corner.bytes_moved
 
 
 @pytest.mark.slow

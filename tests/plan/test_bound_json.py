@@ -122,6 +122,23 @@ def test_no_price_is_negative() -> None:
         bound_json.from_document(made)
 
 
+@pytest.mark.slow
+def test_starts_of_topics_windows_are_for_plans_within_them() -> None:
+    """Elsewhere their edges would be checked against no window."""
+    start = {"topics": [0], "topic_replicas": []}
+    made = document()
+    made["prices"]["starts"] = [start]
+    with pytest.raises(ValueError, match="starts of topics' windows, for plans outside of them"):
+        bound_json.from_document(made)
+    made = document()
+    case = made["outside"]["least"]["loads"][0]
+    while "off" in case:
+        case = case["off"]
+    case["starts"] = [start]
+    with pytest.raises(ValueError, match="starts of topics' windows in a case"):
+        bound_json.from_document(made)
+
+
 def planned(balance: Balance) -> Planned:
     """A plan that spreads a topic from two brokers to three."""
     racks = {1: None, 2: None, 3: None}

@@ -20,6 +20,7 @@ from planner.strategies.lagrangian_bound import (
     Certificate,
     Part,
     Prices,
+    TopicStart,
     at_edges,
     least,
     none_priced,
@@ -145,6 +146,26 @@ def test_a_price_on_a_window_raises_the_bound() -> None:
             or 0
         )
     )
+
+
+def test_the_least_of_a_topics_starts() -> None:
+    """A topic's part of the bound is the least of its starts'; topics without other starts keep theirs."""
+    fits = {
+        "cells": np.array([[[1] * 4] * 2, [[2] * 4] * 2]),
+        "brokers": np.array([[0] * 4, [9] * 4]),
+        "disk": np.array([[0] * 4, [99] * 4]),
+    }
+    made = certificate(TWO_RACKS, [np.full((2, 4), 9 * GRAIN), np.zeros(4, dtype=int), np.zeros(4, dtype=int)], fits)
+    free = np.zeros((4, 0), dtype=np.int64)
+    unpriced = least(replace(made, prices=replace(made.prices, topic_replicas=free)))
+
+    def at(*topics: int) -> int:
+        starts = (TopicStart(np.array(topics, dtype=np.int64), free),)
+        return least(replace(made, prices=replace(made.prices, starts=starts)))
+
+    assert at() == least(made)
+    assert at(0) + at(1) == at() + at(0, 1)
+    assert at(0, 1) == min(unpriced, at(0), at(1), at())
 
 
 def test_the_same_from_its_document() -> None:

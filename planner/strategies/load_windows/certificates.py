@@ -150,35 +150,37 @@ def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: A
 def _at_each_start(question: Question, started: Started, begins: Begins, known: Prices) -> Certificate | None:
     """The certificate with prices of topics' replicas for each start of their windows, at known prices of brokers.
 
-    At these, topics are separate: a flow for each start finds the prices of all topics. None if some window isn't the
-    same for all brokers, or if prices exceed the solver's arithmetic.
+    At these, topics are separate: a flow for each start finds the prices of all topics. None if prices exceed the
+    solver's arithmetic.
     """
     layout, wanted = question.layout, started.wanted
-    if not (begins.open & (begins.first < begins.last)).any() or not alike(wanted.topic_replicas)[begins.open].all():
-        return None
     prices, loads = known.of_brokers(len(layout.targets)), question.loads.with_counts(layout, wanted)
-    steps = int((begins.last - begins.first)[begins.open].max())
     try:
-        made = [_prices_at(question, wanted, begins, step, (prices, loads)) for step in range(steps + 1)]
+        made = [
+            (topics, _prices_at(question, replace(wanted, topic_replicas=window), (prices, loads)))
+            for topics, window in _starts_of_topics(wanted.topic_replicas, begins)
+        ]
     except min_cost_flow.CostRangeError:
         return None
-    starts = tuple(
-        TopicStart(np.flatnonzero(begins.open & (begins.first + step <= begins.last)), each.topic_replicas)
-        for step, each in enumerate(made)
-        if step
-    )
-    return Certificate(facts(question.problem, layout, question.loads), replace(made[0], starts=starts))
+    starts = tuple(TopicStart(topics, each.topic_replicas) for topics, each in made[1:])
+    return Certificate(facts(question.problem, layout, question.loads), replace(made[0][1], starts=starts))
 
 
-def _prices_at(
-    question: Question, wanted: Windows, begins: Begins, step: int, priced_at: tuple[LongArray, ByteLoads]
-) -> Prices:
-    """The prices of the flow at prices of brokers, with each topic's window so many steps after its first start."""
+def _starts_of_topics(asked: LongArray, begins: Begins) -> Iterator[tuple[IntArray, LongArray]]:
+    """Topics (T',) whose windows may begin somewhere, and windows (2, T, Bt) that begin there; first those of all."""
+    for step in range(int((begins.last - begins.first)[begins.open].max(initial=0)) + 1):
+        lows = np.minimum(begins.first + step, begins.last)[:, None]
+        there = np.flatnonzero(begins.open & (begins.first + step <= begins.last))
+        yield there, np.where(begins.open[:, None], np.stack([lows, lows + begins.spread]), asked)
+    if (unlike := begins.open & ~alike(asked)).any():
+        yield np.flatnonzero(unlike), asked
+
+
+def _prices_at(question: Question, wanted: Windows, priced_at: tuple[LongArray, ByteLoads]) -> Prices:
+    """The prices of the flow within windows of topics, at prices of brokers."""
     prices, loads = priced_at
     layout = priced(question.layout, loads, prices) if prices.any() else question.layout
-    lows = np.minimum(begins.first + step, begins.last)[:, None]
-    window = np.where(begins.open[:, None], np.stack([lows, lows + begins.spread]), wanted.topic_replicas)
-    alone = replace(wanted, topic_replicas=window, replicas=opened(wanted.replicas), caps=None)
+    alone, window = replace(wanted, replicas=opened(wanted.replicas), caps=None), wanted.topic_replicas
     placed = place(question.problem, layout, alone)
     about = facts(question.problem, layout, loads)
     made = proof(about, layout, placed, (prices, loads.windows)).prices

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from math import prod
+from random import Random
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ from planner.model.problem import Problem
 from planner.model.spec import Changes
 from planner.plan import bound_json
 from planner.scoring.windows import windows
-from planner.strategies import lagrangian_bound
+from planner.strategies import lagrangian_bound, work_limits
+from planner.strategies.load_windows import window_positions
 from planner.strategies.optimum import solve
 
 MOST_PLANS = 400
@@ -137,3 +139,52 @@ def test_two_brokers_become_three(spread: int, bytes_moved: int) -> None:
     )
     solution = solve(problem, problem.balance, certify=True)
     assert (bytes_moved, bytes_moved) == (moved(problem, as_plan(solution.assignment))[0], solution.least_bytes)
+
+
+@examples(40)
+@given(spread_problems().filter(few))
+def test_the_starts_of_topics_windows_are_proven(problem: Problem) -> None:
+    """Where only topics' spreads count, the fewest bytes of all starts are found and proven: topics are separate."""
+    problem = replace(problem, balance=replace(problem.balance, replicas=NO_TOLERANCE))
+    least = least_by_brute_force(problem)
+    assume(least is not None)
+    solution = solve(problem, problem.balance, certify=True)
+    assert (least, least) == (moved(problem, as_plan(solution.assignment))[0], solution.least_bytes)
+
+
+@pytest.mark.slow
+@examples(40)
+@given(st.sampled_from(("none", "60%", "20%")).flatmap(lambda disk: spread_problems(disk=disk)).filter(few))
+def test_prices_for_each_start_claim_nothing_false(problem: Problem) -> None:
+    """They are tried whatever the gap is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work_limits, "FAIR", -1)
+        solution, least = solve(problem, problem.balance, certify=True), least_by_brute_force(problem)
+    assert solution.least_bytes <= moved(problem, as_plan(solution.assignment))[0]
+    assert least is None or solution.least_bytes <= least
+
+
+def wide(seed: int) -> Problem:
+    """Eight brokers and two new ones, replicas of topics that may differ by 2, sizes with heavy tails."""
+    random = Random(seed)
+    rows = {f"t{at}": [tuple(random.sample(range(1, 9), 2)) for _ in range(11)] for at in range(8)}
+    sizes = {name: [int(1e6 * random.lognormvariate(0, 1)) for _ in lists] for name, lists in rows.items()}
+    changes = Changes(add_brokers=(Broker(9), Broker(10)))
+    return problem_of(no_racks(*range(1, 9)), rows, sizes=sizes, changes=changes, balance=balance_of(1, 1, 2))
+
+
+def test_each_start_of_a_topics_window_has_prices_of_its_own() -> None:
+    """With one set of prices for all starts, this plan was 4.8 % above its bound."""
+    problem = wide(0)
+    solution = solve(problem, problem.balance, certify=True)
+    assert solution.certificate is not None
+    assert lagrangian_bound.least(solution.certificate) == moved(problem, as_plan(solution.assignment))[0]
+
+
+def test_starts_at_the_prices_of_a_plan_save_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan's prices of brokers tell which topics' windows should begin elsewhere."""
+    problem, copied = wide(9), []
+    for rounds in (0, work_limits.START_ROUNDS):
+        monkeypatch.setattr(window_positions, "START_ROUNDS", rounds)
+        copied.append(moved(problem, as_plan(solve(problem, problem.balance).assignment))[0])
+    assert copied[1] < copied[0]
