@@ -133,9 +133,9 @@ def _unrounded(
         return
 
 
-def _where_asked(_: Any, wanted: Windows, __: Any) -> Windows:
+def _where_asked(*given: Any) -> Windows:
     """Replaces the search for starts: the windows begin where the balance has them."""
-    return wanted
+    return next(each for each in given if isinstance(each, Windows))
 
 
 _CASES = {"load_windows.balanced_placement.branchings": _nothing}
@@ -154,10 +154,12 @@ PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "all linear programs": {**_CASES, **_FRACTIONS, **_BYTE_PRICES},
     "starts by topic": _TOPIC_STARTS,
     "starts next to the relaxed plan": _NEXT_TO,
+    "starts at a plan's prices": {"load_windows.window_positions._starts_at_its_prices": _none},
     "all starts": {**_TOPIC_STARTS, **_NEXT_TO},
 }
 # The parts that matter if only counts have windows, if topics may be less even, and if bytes have windows.
-OF_COUNTS, OF_STARTS = ("condensed network",), ("starts by topic", "starts next to the relaxed plan", "all starts")
+OF_COUNTS = ("condensed network",)
+OF_STARTS = ("starts by topic", "starts next to the relaxed plan", "starts at a plan's prices", "all starts")
 OF_WINDOWS = {COUNTS: OF_COUNTS, WIDE: OF_STARTS}
 OF_BYTES = tuple(part for part in PARTS if part not in OF_STARTS)
 
