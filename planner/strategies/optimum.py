@@ -131,7 +131,7 @@ class Assigned(NamedTuple):
         after = problem.caps is not None or problem.together is not None or problem.is_new.any()
         made = Proposal(self.assignment, ties_proven=self.replicas.ties_proven and not after, wider=self.wider)
         loads = byte_loads(problem, layout, best.wanted, self.asked.grown)
-        question = Question(problem, layout, self.asked.balance, loads)
+        question = Question(problem, layout, self.asked.balance, loads, self.asked.exactly)
         if len(layout.rows) and (certify or best.evened is not None or outside_more(question, found, self.assignment)):
             certificate = certified(question, found, self.assignment, exactly=certify and self.asked.exactly)
             bound = least(certificate)

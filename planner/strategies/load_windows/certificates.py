@@ -58,12 +58,15 @@ _STEEP_BITS = 50
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """The question: the problem with its layout and balance, and the loads that have windows."""
+    """The question: the problem with its layout and balance, and the loads that have windows. `exactly`: a gap is worth
+    prices for each start of a topic's window.
+    """
 
     problem: Problem
     layout: Layout
     balance: Balance
     loads: ByteLoads
+    exactly: bool
 
 
 def certified(question: Question, found: BestPosition, assignment: IntArray, *, exactly: bool = False) -> Certificate:
@@ -134,7 +137,8 @@ def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: A
     there = _of(question, relaxed.started)
     sources = [there] if found.best is relaxed.started else [there, _of(question, found.best)]
     held = Anywhere(most)
-    if most.none and moved - least(_best(sources, most, held)) > work_limits.FAIR * moved:
+    worth = question.exactly and len(question.layout.rows) * len(question.layout.targets) <= work_limits.AT_STARTS
+    if worth and most.none and moved - least(_best(sources, most, held)) > work_limits.FAIR * moved:
         sources += filter(None, [_at_each_start(question, found.best, relaxed.anywhere.topics, sources[-1].prices)])
     proven = _best(sources, most, held)
     if relaxed.low is None or not relaxed.by_cases or (most.none and least(proven) >= least(there)):

@@ -31,6 +31,7 @@ from planner.strategies.load_windows.balanced_placement import Evened
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.proof import Best, facts, proof
 from planner.strategies.work_limits import (
+    AT_STARTS,
     FEW_START_COLUMNS,
     SHARE_OF_BEST_START,
     SHARE_OF_OTHER_STARTS,
@@ -118,13 +119,12 @@ def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywher
     found = search.within(_next_to(search, wanted, relaxed)).best(lows)
     if _judged(found) <= _judged(relaxed):
         return found
-    small = found.evened is None or search.small
-    if small:
+    if found.evened is None or search.small:
         # Only the cheapest guess without windows of bytes is brought into these.
         guesses = (_topic_starts(search, search.layout, wanted, anywhere.topics), wanted)
         guess = min(guesses, key=lambda each: _judged(search.within(each, lambda *_: None).best(lows)))
         found = min(found, search.within(guess).best(lows), key=_judged)
-    for _ in range(START_ROUNDS if small or search.effort.topic_flows else 0):
+    for _ in range(_rounds(search)):
         begun = _starts_at_its_prices(search, found, anywhere.topics)
         if begun is None or np.array_equal(begun.topic_replicas, found.wanted.topic_replicas):
             break
@@ -133,6 +133,13 @@ def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywher
             break
         found = tried
     return found
+
+
+def _rounds(search: _Search) -> int:
+    """How often starts at the prices of the last plan are tried."""
+    if search.small:
+        return START_ROUNDS
+    return 1 if search.effort.topic_flows and search.columns <= AT_STARTS else 0
 
 
 def _starts_at_its_prices(search: _Search, found: Started, topics: Begins) -> Windows | None:
@@ -198,10 +205,10 @@ class _Search:
     ) -> None:
         self.problem, self.balance, self.layout, self.wanted = problem, balance, layout, wanted
         self.loads, self.even = loads, even
-        columns = len(layout.rows) * len(layout.targets)
-        self.small, self.effort = columns <= START_COLUMNS, effort
+        self.columns = len(layout.rows) * len(layout.targets)
+        self.small, self.effort = self.columns <= START_COLUMNS, effort
         # Starts are compared with little work, unless there are few columns or only one start can be tried.
-        self._to_compare = effort if not self.small or columns <= FEW_START_COLUMNS else None
+        self._to_compare = effort if not self.small or self.columns <= FEW_START_COLUMNS else None
         self.low: int | None = None
         self.costs: dict[int, tuple[int, int]] = {}
         self.tried: dict[int, Started] = {}
