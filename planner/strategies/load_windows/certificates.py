@@ -154,10 +154,12 @@ def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: A
 def _at_each_start(question: Question, started: Started, begins: Begins, known: Prices) -> Certificate | None:
     """The certificate with prices of topics' replicas for each start of their windows, at known prices of brokers.
 
-    At these, topics are separate: a flow for each start finds the prices of all topics. None if prices exceed the
-    solver's arithmetic.
+    At these, topics are separate: a flow for each start finds the prices of all topics. None if there are too many
+    starts, or if prices exceed the solver's arithmetic.
     """
     layout, wanted = question.layout, started.wanted
+    if (begins.last - begins.first)[begins.open].max(initial=0) >= work_limits.MOST_STARTS:
+        return None
     prices, loads = known.of_brokers(len(layout.targets)), question.loads.with_counts(layout, wanted)
     try:
         made = [
