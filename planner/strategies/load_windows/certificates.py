@@ -95,11 +95,19 @@ def certified(question: Question, found: BestPosition, assignment: IntArray, *, 
     if found.relaxed is None:
         made = _closed(question, found, most)
     else:
-        moved = copied(question.problem, question.layout, assignment[question.layout.rows])
+        moved = _moved(question, assignment)
         made = _open(question, found, found.relaxed, most, moved)
     if exactly and question.loads.names:
         made = _by_cases(question, made, most, assignment)
     return made if most.none else _with_proofs(question, found, made, most)
+
+
+def _moved(question: Question, assignment: IntArray) -> int:
+    """What a plan (P, W) copies, in bytes, or in replicas if no sizes are known."""
+    layout = question.layout
+    if not layout.copy_bytes.any():
+        layout = replace(layout, copy_bytes=(~layout.new).astype(np.int64))
+    return copied(question.problem, layout, assignment[layout.rows])
 
 
 def outside_more(question: Question, found: BestPosition, assignment: IntArray) -> bool:
@@ -133,7 +141,7 @@ def _closed(question: Question, found: BestPosition, most: Allowed) -> Certifica
 
 
 def _open(question: Question, found: BestPosition, relaxed: WideWindows, most: Allowed, moved: int) -> Certificate:
-    """The best known certificate for a plan whose windows may begin anywhere, and that copies `moved` bytes."""
+    """The best known certificate for a plan that copies `moved` bytes or replicas, if windows may begin anywhere."""
     there = _of(question, relaxed.started)
     sources = [there] if found.best is relaxed.started else [there, _of(question, found.best)]
     held = Anywhere(most)
