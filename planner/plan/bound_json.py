@@ -268,7 +268,11 @@ def _array(values: Sequence[Any], *shape: int) -> LongArray:
 
 
 def _table(rows: Sequence[Sequence[int]], columns: int) -> LongArray:
-    return _array(rows, -1, columns).T
+    """The table of these rows; ValueError if two are of the same window, of which only one price would count."""
+    table = _array(rows, -1, columns).T
+    if np.unique(table[:-2], axis=1).shape[1] < table.shape[1]:
+        raise ValueError("two prices of one window")
+    return table
 
 
 @dataclass(frozen=True)

@@ -295,8 +295,10 @@ def _less_elsewhere(facts: BoundFacts, prices: Prices) -> int:
 
 def _of_topics(facts: BoundFacts, prices: Prices, start: TopicStart) -> LongArray:
     """(T,): the parts of a bound, in Python's integers, of the topics with these prices; of others, their edges'."""
-    parts = np.zeros(int(facts.topics.max(initial=-1)) + 1, dtype=object)
-    mine = start.topic_replicas[:, start.topic_replicas[0] < len(parts)]
+    tables = (prices.topic_replicas, *(each.topic_replicas for each in prices.starts))
+    # Topics whose partitions may not move have edges too.
+    last = max(int(each.max(initial=-1)) for each in (facts.topics, *(table[0] for table in tables)))
+    parts, mine = np.zeros(last + 1, dtype=object), start.topic_replicas
     np.add.at(parts, mine[0], mine[2].astype(object) * mine[3])
     there = replace(prices, topic_replicas=start.topic_replicas)
     free = np.flatnonzero(np.isin(facts.topics, start.topics))

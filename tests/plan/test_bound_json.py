@@ -91,6 +91,17 @@ def test_edges_that_are_not_those_of_the_windows_are_refused() -> None:
 
 
 @pytest.mark.slow
+def test_two_prices_of_one_window_are_refused() -> None:
+    """Of two only one would count, but the edges of both."""
+    for at, table in enumerate(tables(document())):
+        if table:
+            made = document()
+            tables(made)[at].append(table[0])
+            with pytest.raises(ValueError, match="two prices of one window"):
+                bound_json.from_document(made)
+
+
+@pytest.mark.slow
 def test_starts_that_nothing_is_proven_for_are_refused() -> None:
     """A file whose bound lacks some starts of a window is refused."""
     made = document()

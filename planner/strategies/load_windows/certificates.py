@@ -208,7 +208,7 @@ def _prices_at(question: Question, wanted: Windows, priced_at: tuple[LongArray, 
         window = np.where(never[:, None], opened(window), window)
         others = place(question.problem, layout, replace(alone, topic_replicas=window))
         made = proof(about, layout, others, (prices, loads.windows)).prices
-        cells = np.concatenate([made.topic_replicas, mine], axis=1)
+        cells = np.concatenate([made.topic_replicas[:, ~never[made.topic_replicas[0]]], mine], axis=1)
     return Prices(cells, made.loads[0], made.loads[1:], made.grain)
 
 
@@ -336,16 +336,17 @@ class Anywhere:
 def _edges(windows: CountWindows, *, as_asked: bool = True) -> Iterator[LongArray]:
     """The edges of windows, minus the replicas of rows that may not move: at every start, and `as_asked`.
 
-    Edges below 0 become 0, because movable replicas are at least 0. If there are too many starts, only the first and
-    the last are used, with lower edges as they are: then no other start proves less.
+    Edges are from 0 to the number of all movable replicas. If there are too many starts, only the first and the last
+    are used, with lower edges as they are: then no other start proves less.
     """
     several = int((windows.last - windows.first).max(initial=0))
     every = several <= work_limits.MOST_STARTS
     for step in range(several + 1) if every else (0, several):
         low = np.minimum(windows.first + step, windows.last)[:, None] - windows.fixed
-        yield np.stack([low.clip(min=0) if every else low, (low + windows.spread).clip(min=0)])
+        ends = np.stack([low.clip(min=0) if every else low, (low + windows.spread).clip(min=0)])
+        yield ends.clip(max=windows.movable.sum())
     if as_asked:
-        yield (windows.bounds - windows.fixed).clip(min=0)
+        yield windows.left(windows.bounds)
 
 
 def _least(table: LongArray, edges: tuple[LongArray, ...], is_open: BoolArray, here: BoolArray) -> LongArray:

@@ -152,12 +152,12 @@ def _starts_at_its_prices(search: _Search, found: Started, topics: Begins) -> Wi
     else:
         prices = found.evened.certificate.prices
     of_brokers = prices.of_brokers(len(layout.targets))
-    if of_brokers.any():
-        try:
+    try:
+        if of_brokers.any():
             layout = priced(layout, loads.with_counts(layout, found.wanted), of_brokers)
-        except CostRangeError:
-            return None
-    return _topic_starts(search, layout, found.wanted, topics)
+        return _topic_starts(search, layout, found.wanted, topics)
+    except CostRangeError:
+        return None
 
 
 def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:

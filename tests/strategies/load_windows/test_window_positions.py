@@ -18,7 +18,7 @@ from properties import examples
 from planner.model.balance import NO_TOLERANCE
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
-from planner.model.spec import Changes
+from planner.model.spec import Changes, TopicFilter
 from planner.plan import bound_json
 from planner.scoring.windows import windows
 from planner.strategies import lagrangian_bound, work_limits
@@ -188,3 +188,50 @@ def test_starts_at_the_prices_of_a_plan_save_bytes(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(window_positions, "START_ROUNDS", rounds)
         copied.append(moved(problem, as_plan(solve(problem, problem.balance).assignment))[0])
     assert copied[1] < copied[0]
+
+
+@pytest.mark.parametrize("kept", ["a", "z"])
+def test_a_topic_that_stays_has_starts_too(kept: str) -> None:
+    """Its counts are within its window only where racks of unlike sizes move it; its number may be the highest."""
+    random, racks = Random(0), {at: "a" if at <= 3 else "b" for at in range(1, 8)}
+    in_b = [4] * 12 + [5] * 13 + [6] * 14 + [7] * 14
+    random.shuffle(in_b)
+    rows = {kept: list(zip([1] * 17 + [2] * 18 + [3] * 18, in_b, strict=True))}
+    sizes = {kept: [1000] * 53}
+    for name in "mno":
+        rows[name] = [(random.choice((1, 1, 1, 2, 3)), random.choice((4, 4, 4, 5, 6, 7))) for _ in range(20)]
+        sizes[name] = [int(1e6 * random.lognormvariate(0, 1)) for _ in range(20)]
+    exclude = TopicFilter(exclude=(kept,))
+    problem = problem_of(racks, rows, sizes=sizes, topics=exclude, balance=balance_of("none", "none", 3))
+    solution = solve(problem, problem.balance, certify=True)
+    assert solution.least_bytes == moved(problem, as_plan(solution.assignment))[0]
+
+
+def test_prices_beyond_the_solvers_arithmetic_are_not_tried() -> None:
+    """Many empty partitions leave no room for them: tie-breaks take it."""
+    random = Random(0)
+    rows = {f"t{at}": [tuple(random.sample(range(1, 9), 2)) for _ in range(11)] for at in range(8)}
+    rows["empty"] = [tuple(random.sample(range(1, 9), 2)) for _ in range(600)]
+    sizes = {name: [int(1e10 * random.lognormvariate(0, 1)) for _ in lists] for name, lists in rows.items()}
+    sizes["empty"] = [0] * 600
+    changes = Changes(add_brokers=(Broker(9), Broker(10)))
+    problem = problem_of(no_racks(*range(1, 9)), rows, sizes=sizes, changes=changes, balance=balance_of(1, 1, 2))
+    solution = solve(problem, problem.balance, certify=True)
+    assert 0 < solution.least_bytes <= moved(problem, as_plan(solution.assignment))[0]
+
+
+def test_windows_that_few_replicas_can_not_reach_prove_no_more_than_the_plan() -> None:
+    """Edges end at the number of replicas that may move: the bound was 314 bytes, and the plan copies 33."""
+    rows, sizes = {"t": [(1,)] * 3 + [(2,)] * 6 + [(3,)] * 28 + [(4,)] * 2}, {"t": [180] * 37 + [18, 15]}
+    problem = problem_of(
+        no_racks(1, 2, 3, 4, 5),
+        rows,
+        sizes=sizes,
+        changes=Changes(remove_brokers=(4,)),
+        topics=TopicFilter(on_brokers=(4,)),
+        balance=balance_of("none", "none", 4),
+    )
+    solution = solve(problem, problem.balance, 1, certify=True)
+    assert solution.certificate is not None
+    again = bound_json.from_document(bound_json.to_document(solution.certificate))
+    assert lagrangian_bound.least(again) <= moved(problem, as_plan(solution.assignment))[0]
