@@ -30,7 +30,7 @@ from planner.strategies.flow.placement import place
 from planner.strategies.flow.placement_network import Layout
 from planner.strategies.lagrangian_bound import GRAIN
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
-from planner.strategies.load_windows.share_program import Rounded, roundings
+from planner.strategies.load_windows.lp_relaxation import Rounded, roundings
 from planner.strategies.work_limits import Effort
 
 # The cases that are measured if none is named. The large ones would take most of a day.

@@ -136,13 +136,13 @@ def on_spark(workers: int, work: Callable[[Any], Result]) -> tuple[Result, Spark
     This process stays restricted to that many cores, so call this function in a separate process.
     """
     # Imported here, so that the other benchmarks run without pyspark.
-    from spark_jobs import carrier, session
+    from spark_jobs import session, worker_tasks
 
     on_cores(workers)
     with watched_children() as children:
         started = perf_counter()
         with session.open_session(master=f"local[{workers}]") as spark:
-            carrier.start_workers(spark)
+            worker_tasks.start_workers(spark)
             children.look()
             before = dict(children.cpu_seconds)
             opened, cpu = perf_counter(), process_time()

@@ -20,7 +20,7 @@ from benchmarks.table import UNKNOWN, Entries, Figures, head, ratio, row
 from planner.model import build_problem
 from planner.model.problem import Problem
 from planner.scoring.score import ScoringBasis, score
-from planner.sweep import classic_scores, evaluate
+from planner.sweep import evaluate, kafka_classic_scores
 from planner.sweep.candidates import CandidateRun, Candidates
 
 CASES = ("expand-small", "raise-rf", "add-rack", "expand-mid", "expand-big", "huge")
@@ -96,7 +96,7 @@ def measure(case: str) -> Speed:
 def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | None]:
     """Seconds to make the tables or look-ups, with the first candidate, and candidates per second after that."""
     basis = ScoringBasis.of(problem)
-    if not (classic_scores.has_tables(basis) or classic_scores.has_sums(basis)):
+    if not (kafka_classic_scores.has_tables(basis) or kafka_classic_scores.has_sums(basis)):
         return None, None
     drawn, numbers = sweep.drawn(problem, count), np.arange(count, dtype=np.int64)
     started = process_time()

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.model.cluster import Broker, Cluster, Partition, Topic
+from planner.model.document_fields import ReplicationFactorRow
 from planner.model.problem import IntArray, LongArray
-from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, Spec
 from planner.strategies import kafka_classic
 

@@ -9,8 +9,8 @@ import numpy as np
 from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
+from planner.model.document_fields import PlacementRuleRow, ReplicationFactorRow
 from planner.model.problem import Problem, misplaced
-from planner.model.recorded import PlacementRuleRow, ReplicationFactorRow
 from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
 
 _MOST_PARTITIONS = 10

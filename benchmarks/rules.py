@@ -17,11 +17,11 @@ from benchmarks import cases
 from benchmarks.table import Entries
 from planner.model.build_problem import build
 from planner.model.cluster import Apart, ApartBy, Broker
+from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
-from planner.model.recorded import LeaderRacksRow, PlacementRuleRow
 from planner.model.spec import Spec
-from planner.plan.bound_and_proof import gap_percent
+from planner.plan.bound_section import gap_percent
 from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, adding, score
 from planner.strategies import optimum

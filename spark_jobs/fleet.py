@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from spark_jobs import carrier, java, questions
-from spark_jobs.carrier import Progress, Received
-from spark_jobs.launch import Opening
+from spark_jobs import java, questions, worker_tasks
+from spark_jobs.spark_jvm import Opening
+from spark_jobs.worker_tasks import Progress, Received
 
 if TYPE_CHECKING:
     from spark_jobs.session import Session
@@ -135,14 +135,14 @@ def sent(
     """
 
     def asked(number: int) -> Any:
-        tables = carrier.carried(spark, [step, pickled(number)], _stepped, 1)
+        tables = worker_tasks.carried(spark, [step, pickled(number)], _stepped, 1)
         return pickle.loads(b"".join(table["piece"][0].as_py() for table in tables))
 
     asking, left, counted = _Asking(asked, numbers), len(numbers), -_COUNTED_SECONDS
     try:
         while left:
             if monotonic() >= counted + _COUNTED_SECONDS:
-                asking.grow(min(at_once or carrier.tasks_for(spark), len(numbers)))
+                asking.grow(min(at_once or worker_tasks.tasks_for(spark), len(numbers)))
                 counted = monotonic()
             try:
                 number, answer, error = asking.answers.get(timeout=_COUNTED_SECONDS)
@@ -155,7 +155,7 @@ def sent(
     finally:
         asking.over.set()
         if left:
-            carrier.cancel(spark)
+            worker_tasks.cancel(spark)
             asking.end()
 
 

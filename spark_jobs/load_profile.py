@@ -25,7 +25,7 @@ from planner.model.errors import PlannerError
 from planner.model.formats import counted
 from planner.model.load_history import HOUR_SECONDS, About, Span
 from spark_jobs import load_sources
-from spark_jobs.carrier import is_connect, python_faults_named, tasks_for
+from spark_jobs.worker_tasks import is_connect, python_faults_named, tasks_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

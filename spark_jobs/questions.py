@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner.model.errors import SetupError
-from spark_jobs.carrier import Progress, Received, add_module, carried, tasks_for
+from spark_jobs.worker_tasks import Progress, Received, add_module, carried, tasks_for
 
 if TYPE_CHECKING:
     from spark_jobs.session import Session

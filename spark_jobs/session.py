@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from planner.model import interrupts
 from planner.model.errors import DEBUG, SetupError
 from planner.model.file_reading import resource
-from spark_jobs import java, launch
+from spark_jobs import java, spark_jvm
 from spark_jobs.java import Recording, class_archive
 
 if TYPE_CHECKING:
@@ -137,12 +137,12 @@ def open_session(
             return
         from pyspark import SparkContext
 
-        launch.forget_ended()
+        spark_jvm.forget_ended()
         # A process has one context; the code that opened it stops it.
         shared = SparkContext._active_spark_context is not None
         try:
-            with launch.launched() as jvm:
-                with launch.own_session(jvm, scratch):
+            with spark_jvm.launched() as jvm:
+                with spark_jvm.own_session(jvm, scratch):
                     options = _classic_options(master or LOCAL, scratch, recording, many_rows)
                     spark = _classic(master or LOCAL, options, scratch, frames=frames)
                 jvm.stop = None if shared else spark.stop
@@ -323,7 +323,7 @@ def _started(start: Callable[[], T], complaint: str) -> T:
         lines = str(error).splitlines() or [type(error).__name__]
         reason = next((line[2:] for line in lines if line.startswith(": ")), lines[0])
         if "Failed to create" in reason:
-            reason = launch.NO_SCRATCH
+            reason = spark_jvm.NO_SCRATCH
         raise SetupError(f"{complaint}: {reason}") from error
 
 

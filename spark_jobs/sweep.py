@@ -23,8 +23,8 @@ from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.evaluate import Proposals, Search
 from planner.sweep.sweep_result import COLUMNS, SweepResult
 from spark_jobs import java
-from spark_jobs.carrier import Progress, Received, carried, tasks_for
-from spark_jobs.launch import Opening
+from spark_jobs.spark_jvm import Opening
+from spark_jobs.worker_tasks import Progress, Received, carried, tasks_for
 
 if TYPE_CHECKING:
     from spark_jobs.session import Session

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
+from planner.model.document_fields import PlacementRuleRow, ReplicationFactorRow
 from planner.model.problem import IntArray, Problem, misplaced
-from planner.model.recorded import PlacementRuleRow, ReplicationFactorRow
 from planner.model.spec import Changes, Monthly, Rate, Spec, TopicFilter
 
 Racks = Mapping[int, str | None]

@@ -11,7 +11,7 @@ from folders import ROOT
 from msgspec import NODEFAULT
 from msgspec import inspect as types
 
-from planner.model.recorded import LARGEST, Section
+from planner.model.document_fields import LARGEST, Section
 from planner.plan.document.codec import JSON_TYPES
 from planner.plan.document.plan_types import Plan, RestartDocument
 

@@ -19,10 +19,10 @@ from planner.inputs.state.state_files import read_all
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
 from planner.model.cluster import MIN_INSYNC, NO_LOG_DIRS, Config, LogDirs, PartitionKey, Topic, in_force, merged
+from planner.model.document_fields import InputRow
 from planner.model.errors import SetupError
 from planner.model.formats import counted, first_lines, printable, size
 from planner.model.load_history import WeekOfLoad
-from planner.model.recorded import InputRow
 from planner.plan import cluster_sections
 from planner.plan.document.cluster_types import THROTTLE_CONFIGS
 from planner.plan.document.plan_types import Plan

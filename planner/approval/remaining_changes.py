@@ -13,9 +13,9 @@ from planner.export.folder_check import digest
 from planner.inputs.cluster_load import of_means, with_rates
 from planner.model import cluster
 from planner.model.balance import Balance, Tolerance
+from planner.model.document_fields import InputRow, StatedRateRow
 from planner.model.errors import StalePlanError
 from planner.model.formats import brokers, counted, first_lines, printable, replica_list
-from planner.model.recorded import InputRow, StatedRateRow
 from planner.model.spec import (
     BatchRules,
     Changes,

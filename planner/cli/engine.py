@@ -93,12 +93,14 @@ def workers_here(options: EngineOptions) -> int | None:
 @contextmanager
 def opened(options: EngineOptions) -> Iterator[Any]:
     """A session that starts in the background, while the caller reads the specs. If the block fails, Spark is ended."""
-    from spark_jobs import carrier, java, launch, session
+    from spark_jobs import java, session, spark_jvm, worker_tasks
 
     record = java.Recording()
     opens = session.open_session(master=options.master, remote=options.remote, recording=record)
     try:
-        with launch.opened(opens, carrier.start_workers, lambda: record.settled and record.made is None) as opening:
+        with spark_jvm.opened(
+            opens, worker_tasks.start_workers, lambda: record.settled and record.made is None
+        ) as opening:
             yield opening
     except BaseException:
         record.finish(0)

@@ -13,10 +13,10 @@ from planner.export import folder_swap
 from planner.export.output_folder import quiet, replace_file, require_unchanged, require_unread
 from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.terraform_show import targets
-from planner.inputs.spec.sections import PROFILES, REFUSED
-from planner.inputs.state.import_drain_size_specs import TITLE, Imported, describe, log_dirs, text, topic_configs
+from planner.inputs.spec.yaml_sections import PROFILES, REFUSED
 from planner.inputs.state.live_cluster import live_parts
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
+from planner.inputs.state.spec_writer import TITLE, Imported, describe, log_dirs, text, topic_configs
 from planner.inputs.state.state_files import read_all
 from planner.inputs.state.state_notes import conditions
 from planner.model import interrupts

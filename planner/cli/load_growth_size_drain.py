@@ -18,7 +18,7 @@ from planner.export import output_folder
 from planner.inputs import load_profile_file
 from planner.inputs.load_profile_statistics import TABLE_COLUMNS
 from planner.inputs.spec import reading
-from planner.inputs.state.import_drain_size_specs import drained, with_brokers
+from planner.inputs.state.spec_writer import drained, with_brokers
 from planner.model.amounts import LEAST_BYTES, lacks_unit, parse_bytes
 from planner.model.balance import exact
 from planner.model.errors import PlannerError, SetupError, did_you_mean
@@ -28,7 +28,7 @@ from planner.model.load_history import About
 from planner.model.spec import Spec
 from planner.plan.document import codec
 from planner.report.terminal import Detail
-from planner.whatif import growth_cases, growth_report, load_view, sizing, sizing_report
+from planner.whatif import growth_cases, growth_report, load_report, sizing, sizing_report
 
 
 @click.command()
@@ -73,9 +73,9 @@ def load(
         content = load_profile_file.encoded(rows, about)
         output_folder.replace_file(out, content)
     if page:
-        output_folder.replace_file(page, load_view.page(rows, about))
-    summary = load_view.summary(rows, about)
-    output.show_found(form, lambda: dataclasses.asdict(summary), lambda: load_view.view(summary))
+        output_folder.replace_file(page, load_report.page(rows, about))
+    summary = load_report.summary(rows, about)
+    output.show_found(form, lambda: dataclasses.asdict(summary), lambda: load_report.view(summary))
     if out:
         made = counted(len(rows), "partition")
         output.say(f"{out}: {made}, {len(content):,} bytes; next: write cluster.load: {out} in the YAML")

@@ -17,9 +17,9 @@ from planner.inputs.spec import reading
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
 from planner.model.cluster import NUMBER, Topic
+from planner.model.document_fields import LARGEST_ID
 from planner.model.errors import InfeasibleError, did_you_mean
 from planner.model.formats import counted, ranges, replica_assignment, replica_list
-from planner.model.recorded import LARGEST_ID
 from planner.report.view import Column, Joined, Lines, Name, Table, Value, View, ViewSection, told
 from planner.strategies import kafka_classic, kafka_striped
 from planner.strategies.kafka_classic import Brokers

@@ -21,7 +21,7 @@ from planner.export.folder_check import FolderCheck
 from planner.model.errors import PlannerError, SetupError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.formats import above_bound, first_lines, gap_shown, number
-from planner.plan import bound_and_proof, bound_json, headline, plan_file
+from planner.plan import bound_json, bound_section, headline, plan_file
 from planner.plan.document.plan_types import RESTART_FILE, Plan
 from planner.report import run_journal
 from planner.report.terminal import Detail
@@ -165,7 +165,7 @@ def _of_bound(path: Path, plan: Plan) -> str:
     share = f", {gap_shown(above_bound(proof.moved, proof.least))}" if proof.least else ""
     above = "as few" if proof.moved == proof.least else f"{proof.moved - proof.least:,} more{share}"
     return (
-        f"no plan{bound_and_proof.covered(plan)} copies fewer than {proof.least:,} {proof.measure}, verified from "
+        f"no plan{bound_section.covered(plan)} copies fewer than {proof.least:,} {proof.measure}, verified from "
         f"{proof.prices:,} prices and {proof.partitions:,} partitions; this one copies {proof.moved:,}: {above}"
     )
 

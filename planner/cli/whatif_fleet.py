@@ -148,10 +148,10 @@ def _made_by_workers(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Pha
 
 def _made_on_cluster(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
     """Reads every spec in this process, and plans it as a whole in one of Spark's workers, which lack its files."""
-    from spark_jobs import carrier, fleet
+    from spark_jobs import fleet, worker_tasks
 
     with interrupts.temporary_folder("planner-fleet-") as folder, opened(options) as session:
-        session.submit(carrier.cores, more=True)
+        session.submit(worker_tasks.cores, more=True)
         phase.begin("reading the state")
         steps, numbers = Steps(jobs, options.candidates, options.seed, folder), range(len(jobs))
         read = _checked(jobs, [steps.read(number) for number in numbers])

@@ -20,8 +20,8 @@ import numpy as np
 from planner.execution.batch_cutting import Batch, added_and_removed
 from planner.execution.partition_changes import Step
 from planner.model.build_problem import brokers_after, min_insync_of
+from planner.model.document_fields import Count, Positive, Section, doc
 from planner.model.problem import BoolArray
-from planner.model.recorded import Count, Positive, Section, doc
 from planner.model.spec import Spec
 
 Side = Literal["copies in", "leads", "moves inside"]

@@ -7,9 +7,9 @@ from typing import Annotated
 from planner.execution.batch_costs_and_risks import CopyFlow, Costs, Peak, endless
 from planner.model.build_problem import brokers_after
 from planner.model.cluster import ANY
+from planner.model.document_fields import BrokerId, Count, Section, doc
 from planner.model.errors import UnsafePlanError
 from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, percent, size, stated
-from planner.model.recorded import BrokerId, Count, Section, doc
 from planner.model.spec import LIMIT_FIELDS, OF_RACKS, OF_SIZES, Spec
 
 # Why nothing is written: a limit of the YAML is exceeded, a throttle can't work, or a broker is cordoned.

@@ -18,8 +18,8 @@ from planner.execution.log_dir_packing import MOST_WORK, Dirs, Packed, pack
 from planner.model.balance import Tolerance
 from planner.model.build_problem import today
 from planner.model.cluster import ANY, LogDir, PartitionChange, PartitionKey, Reason, ReplicaDir, brokers_holding
+from planner.model.document_fields import LogDirLoad, LogDirMoveRow, LogDirRow
 from planner.model.problem import IntArray, LongArray, Problem
-from planner.model.recorded import LogDirLoad, LogDirMoveRow, LogDirRow
 from planner.model.spec import Spec
 
 # CP-SAT's work for all brokers together, in its units: a plan of many brokers must not wait for minutes.

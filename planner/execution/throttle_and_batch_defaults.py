@@ -13,9 +13,9 @@ from planner.execution.batch_cutting import Batch, split
 from planner.execution.partition_changes import steps_of
 from planner.model.build_problem import brokers_after, today
 from planner.model.cluster import PartitionChange
+from planner.model.document_fields import DerivedRow
 from planner.model.formats import size
 from planner.model.problem import IntArray, Problem
-from planner.model.recorded import DerivedRow
 from planner.model.spec import BatchRules, Execution, Spec
 from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from planner.model.cluster import ANY, PartitionKey
-from planner.model.recorded import TopicPartition
+from planner.model.document_fields import TopicPartition
 from planner.plan import headline
 from planner.plan.document.partition_types import PartitionRow, StepRow
 from planner.plan.document.plan_types import Plan

@@ -13,10 +13,10 @@ from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
 from planner.model import load_history
 from planner.model.cluster import Partition, PartitionKey, Topic
+from planner.model.document_fields import StatedRateRow
 from planner.model.formats import counted
 from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_ends, topic_growth, topics_of
 from planner.model.problem import FloatArray
-from planner.model.recorded import StatedRateRow
 from planner.model.spec import Rate
 from planner.model.topic_patterns import first_rule, matches_any
 

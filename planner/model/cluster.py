@@ -8,8 +8,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Literal
 
+from planner.model.document_fields import StatedRateRow
 from planner.model.formats import counted, first_names
-from planner.model.recorded import StatedRateRow
 
 # The log dir in Kafka's reassignment JSON if the broker may choose one or the replica stays where it is (KIP-113).
 ANY = "any"

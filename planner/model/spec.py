@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planner.model import recorded
+from planner.model import document_fields
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import Apart, Broker, Cluster, Config, PartitionKey
 from planner.model.load_history import WeekOfLoad
@@ -79,7 +79,7 @@ class Execution:
     batches: BatchRules = field(default_factory=BatchRules)
     kafka_bin_dir: str = "/opt/kafka/bin"
     unset: tuple[str, ...] = ()
-    derived: tuple[recorded.DerivedRow, ...] = ()
+    derived: tuple[document_fields.DerivedRow, ...] = ()
 
 
 # The limits of a batch with a default, by their keys in `execution.batches`; and an `execution` with only defaults.
@@ -181,7 +181,7 @@ class Changes:
     remove_brokers: tuple[int, ...] = ()
     replace_brokers: tuple[tuple[int, int], ...] = ()
     set_racks: tuple[tuple[int, str], ...] = ()
-    set_replication_factor: tuple[recorded.ReplicationFactorRow, ...] = ()
+    set_replication_factor: tuple[document_fields.ReplicationFactorRow, ...] = ()
     new_partitions: tuple[NewPartitions, ...] = ()
     demote_brokers: tuple[int, ...] = ()
     rebalance: Rebalance = "all"
@@ -319,7 +319,7 @@ class Spec:
     balance: Balance = field(default_factory=Balance)
     log_dirs: Tolerance = NO_TOLERANCE
     budget: Budget = field(default_factory=Budget)
-    limits: recorded.SpecLimits = field(default_factory=recorded.SpecLimits)
+    limits: document_fields.SpecLimits = field(default_factory=document_fields.SpecLimits)
     sweep: Sweep = field(default_factory=Sweep)
     execution: Execution = field(default_factory=Execution)
     resilience: Survive = "none"
@@ -328,10 +328,10 @@ class Spec:
     report: ReportSections = field(default_factory=ReportSections)
     captured_at: str | None = None
     valid_for_seconds: int | None = None
-    inputs: tuple[recorded.InputRow, ...] = ()
+    inputs: tuple[document_fields.InputRow, ...] = ()
     week: WeekOfLoad | None = None
-    placement: tuple[recorded.PlacementRuleRow, ...] = ()
-    leader_racks: tuple[recorded.LeaderRacksRow, ...] = ()
+    placement: tuple[document_fields.PlacementRuleRow, ...] = ()
+    leader_racks: tuple[document_fields.LeaderRacksRow, ...] = ()
     apart: tuple[Apart, ...] = ()
     together: tuple[tuple[str, ...], ...] = ()
     sizing: Sizing | None = None

@@ -31,8 +31,8 @@ from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan import (
-    bound_and_proof,
     bound_json,
+    bound_section,
     budget_section,
     cluster_sections,
     cluster_warnings,
@@ -109,7 +109,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     spec = replace(spec, execution=execution, apart=apart_sides.as_planned(spec, problem, winner["scenarios"]))
     tried = [replace(each, spec=replace(each.spec, execution=execution)) for each in tried]
     costs, led = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
-    bound = bound_and_proof.section(spec, problem, winner, proposal, file)
+    bound = bound_section.section(spec, problem, winner, proposal, file)
     made_of = outcome(spec, problem, proposal.assignment, changed, costs)
     left = budget_section.unfinished(problem, asked_for, proposal.assignment, of_budget)
     judged = score_terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led)

@@ -18,9 +18,9 @@ from planner.execution.batch_costs_and_risks import Costs, Peak
 from planner.execution.partition_changes import bytes_in_and_out
 from planner.model.build_problem import today, topics_after
 from planner.model.cluster import Partition, PartitionChange, Topic
+from planner.model.document_fields import TopicPartition
 from planner.model.formats import replica_list
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
-from planner.model.recorded import TopicPartition
 from planner.model.spec import Changes, Spec
 from planner.plan.document.cluster_types import BrokerRow, HeldLoad, RackRow, StateRow, StateSection, TopicRow
 from planner.plan.document.partition_types import BatchRow, FullestBroker, PartitionRow, StepRow

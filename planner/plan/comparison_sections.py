@@ -13,7 +13,7 @@ from planner.model.build_problem import build, today
 from planner.model.formats import number
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Spec
-from planner.plan import bound_and_proof, cluster_sections, score_terms
+from planner.plan import bound_section, cluster_sections, score_terms
 from planner.plan.document import comparison_types
 from planner.scoring.broker_loads import MEASURES
 from planner.scoring.growth_scenarios import without
@@ -210,7 +210,7 @@ def _front_figures(spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> dict[st
         **_candidate_figures(comparison_types.THIS_PLAN if chosen else row["strategy"], row, goal),
         "chosen": chosen,
         "least_bytes_moved": least,
-        "gap_percent": None if least is None else bound_and_proof.gap_percent(row["bytes_moved"], least),
+        "gap_percent": None if least is None else bound_section.gap_percent(row["bytes_moved"], least),
         "seconds_at_throttle": -(-row["busiest_bytes"] // throttle) if throttle else None,
         "scenarios_missed": row["scenarios_missed"],
         **{name: None if row[name] == UNKNOWN else row[name] for name in ("worst_hour", "hours_above_capacity")},

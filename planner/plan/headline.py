@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import structs
 
 from planner.model.formats import brokers, counted, first_lines, number, printable, size, stated, words
-from planner.plan import bound_and_proof
+from planner.plan import bound_section
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import BudgetLimits, UnfinishedSection
 
@@ -62,7 +62,7 @@ def headline(plan: Plan) -> str:
     if dirs and dirs.moves:
         moved = f"{size(dirs.bytes_moved)} ({counted(dirs.replicas_moved, 'replica')})"
         on = counted(len({move.broker for move in dirs.moves}), "broker")
-        inside = f"Copies {moved} from one log dir to another on {on}, {bound_and_proof.gap_to_least(dirs)}."
+        inside = f"Copies {moved} from one log dir to another on {on}, {bound_section.gap_to_least(dirs)}."
     return f"{made} {_moved(plan)} {inside}".strip()
 
 
@@ -80,10 +80,10 @@ def balance_met(plan: Plan) -> str:
     if plan.unfinished:
         return "" if plan.balance.missed else "balance targets met so far"
     if (
-        bound_and_proof.looser(plan)
+        bound_section.looser(plan)
         or plan.balance.relaxed
         or plan.changes.rebalance == "none"
-        or not bound_and_proof.asks_for_balance(plan)
+        or not bound_section.asks_for_balance(plan)
     ):
         return ""
     return "leaders balanced" if plan.changes.rebalance == "leaders" else "balance targets met"
@@ -97,7 +97,7 @@ def balance_missed(plan: Plan) -> str:
         return f"not balanced yet: {_windows(missed)}; {later}" if missed else ""
     if relaxed and plan.changes.rebalance == "none":
         return f"nothing moves {'between brokers ' if plan.log_dirs else ''}for balance alone (rebalance: none)"
-    if bound_and_proof.looser(plan):
+    if bound_section.looser(plan):
         return f"the balance is looser than asked: {_windows(missed)}"
     if not relaxed:
         return ""
@@ -255,13 +255,13 @@ def _compared(plan: Plan) -> str:
         return ""
     if above := more_than_needed(plan):
         return f", {size(above)} more than needed for the same balance"
-    made_for = bound_and_proof.targets(plan)
-    reached = " at this looser balance" if bound_and_proof.looser(plan) else ""
+    made_for = bound_section.targets(plan)
+    reached = " at this looser balance" if bound_section.looser(plan) else ""
     if plan.bound.excess and not plan.balance.relaxed:
         reached = " of the plans that exceed the disk limits least"
     elif made_for != "the targets":
         reached = f" for a balance this close to {made_for}" if plan.bound.excess else f" at {made_for}"
-    return f", {bound_and_proof.gap_to_least(plan.bound, reached + bound_and_proof.of_split(plan))}"
+    return f", {bound_section.gap_to_least(plan.bound, reached + bound_section.of_split(plan))}"
 
 
 def more_than_needed(plan: Plan) -> int:

@@ -9,9 +9,9 @@ from typing import Literal
 
 from planner.execution.batch_cutting import Batch
 from planner.execution.log_dir_placement import BrokerDirs, DirPlan
+from planner.model.document_fields import LogDirRow
 from planner.model.formats import brokers, counted, size
-from planner.model.recorded import LogDirRow
-from planner.plan.bound_and_proof import gap_percent
+from planner.plan.bound_section import gap_percent
 from planner.plan.document.cluster_types import LeftOutRow, LogDirsBrokerRow, LogDirsSection
 from planner.plan.document.comparison_types import TermRow
 from planner.plan.score_terms import term

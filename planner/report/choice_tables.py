@@ -5,7 +5,7 @@ from typing import Any
 from planner.execution.limits_and_safety import LimitRow, gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, size
-from planner.plan import bound_and_proof, headline
+from planner.plan import bound_section, headline
 from planner.plan.document.comparison_types import (
     THIS_PLAN,
     CandidateFigures,
@@ -234,7 +234,7 @@ def proof(plan: Plan) -> str:
         return ""
     if bound.method == "forced" and not plan.cluster.sizes_known:
         return "only what the changes require is copied"
-    if bound_and_proof.is_part(plan):
+    if bound_section.is_part(plan):
         return "none for this step alone: it is a part of a plan that copies more"
     if bound.method == "none" or (not plan.cluster.sizes_known and bound.least_replicas_moved is None):
         return "none: the minimum is unknown"
@@ -247,9 +247,9 @@ def proof(plan: Plan) -> str:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
     # The bound also covers plans that ignore `together`.
     less += ", with or without together" if plan.spec.together else ""
-    split = bound_and_proof.of_split(plan)
+    split = bound_section.of_split(plan)
     only = ("for this step alone, " if plan.unfinished else "") + (f"{split.strip()}, " if split else "")
-    return f"{only}no plan that {bound_and_proof.bounded(plan)} copies {less}"
+    return f"{only}no plan that {bound_section.bounded(plan)} copies {less}"
 
 
 def proof_in_brokers(plan: Plan) -> str:

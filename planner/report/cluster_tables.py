@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from planner.model import formats
+from planner.model.document_fields import LogDirMoveRow, LogDirRow
 from planner.model.formats import counted, printable, replica_assignment, size
-from planner.model.recorded import LogDirMoveRow, LogDirRow
 from planner.plan.document.cluster_types import BrokerRow, MonthOfGrowthRow, RackRow, TopicRow, WorstHourRow
 from planner.plan.document.partition_types import BatchRow, NewPartitionsRow, PartitionRow
 from planner.plan.document.plan_types import Plan

@@ -19,7 +19,7 @@ from planner.model import formats
 from planner.model.file_reading import resource
 from planner.model.formats import counted, number, printable, size
 from planner.model.generated_text import environment
-from planner.plan import bound_and_proof, headline
+from planner.plan import bound_section, headline
 from planner.plan.document.plan_types import Plan
 from planner.report import cluster_tables, plot_movement, plots, verdict
 from planner.report.plan_sections_and_next_steps import SOURCE, sections
@@ -121,7 +121,7 @@ def _figures(plan: Plan) -> list[tuple[str, str]]:
     return [
         ("copied, at least" if some else "copied", size(bound.bytes_moved) if known else formats.UNKNOWN),
         (
-            "the least for this" if some or plan.unfinished or bound_and_proof.looser(plan) else "the proven minimum",
+            "the least for this" if some or plan.unfinished or bound_section.looser(plan) else "the proven minimum",
             size(bound.least_bytes_moved) if known else formats.UNKNOWN,
         ),
         ("replicas copied", number(sum(batch.replicas_moved for batch in plan.batches))),

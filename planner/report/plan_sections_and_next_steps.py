@@ -11,7 +11,7 @@ from planner.execution.limits_and_safety import AT_LEAST, GATES_ON_BYTES, GATES_
 from planner.model import formats
 from planner.model.formats import amount, brokers, counted, size, stated
 from planner.plan import headline
-from planner.plan.bound_and_proof import LONGEST_PROOF
+from planner.plan.bound_section import LONGEST_PROOF
 from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.plan_types import Plan
 from planner.report import choice_tables, cluster_tables, requested, sentences, summary, verdict

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.model.cluster import LEADERS, ApartBy
 from planner.model.formats import brokers, counted, first_lines, printable, size
-from planner.plan import bound_and_proof
+from planner.plan import bound_section
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ChangesSection
 from planner.report.view import Sentence
@@ -44,7 +44,7 @@ def changes(section: ChangesSection, at_most: int = 12) -> str:
 def asked_for(plan: Plan, at_most: int) -> str:
     """The changes asked for; without a balance target, they end with `keep the caps` or `keep the rules`."""
     asked = changes(plan.changes, at_most)
-    if plan.changes.rebalance != "all" or bound_and_proof.asks_for_balance(plan):
+    if plan.changes.rebalance != "all" or bound_section.asks_for_balance(plan):
         return asked
     kept = "the caps" if caps(plan) else "the rules"
     return f"{asked.removesuffix('rebalance: all')}keep {kept} (no balance targets)"

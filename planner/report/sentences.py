@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from planner.model import formats
 from planner.model.balance import BYTE_WINDOWS
+from planner.model.document_fields import LogDirRow
 from planner.model.formats import UNKNOWN, amount, counted, number, percent, printable, size, stated, words
-from planner.model.recorded import LogDirRow
-from planner.plan import bound_and_proof, headline
+from planner.plan import bound_section, headline
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, WorstHourRow
 from planner.plan.document.comparison_types import CandidateFigures, ParetoRow, ScenarioRow, VariantRow
 from planner.plan.document.partition_types import BatchRow, PartitionRow, PlacementRow
@@ -187,7 +187,7 @@ def not_met(plan: Plan) -> tuple[str, ...]:
     if plan.unfinished or plan.changes.rebalance == "none":
         return ()
     by_reason: dict[str, dict[str, list[str]]] = {}
-    for row in () if bound_and_proof.looser(plan) else plan.balance.relaxed:
+    for row in () if bound_section.looser(plan) else plan.balance.relaxed:
         topics = by_reason.setdefault(row.why, {}).setdefault(row.window, [])
         topics += [] if row.topic is None else [printable(row.topic, 60)]
     told = []
@@ -225,7 +225,7 @@ def origin(plan: Plan, point: ParetoRow) -> str:
     unlike = [f"{words(name)} {value}" for name, value in point.balance.unlike(plan.balance.wanted).items()]
     if plan.scenarios and point.scenarios != plan.candidates.winner.scenarios:
         unlike.append(f"scenarios {point.scenarios}")
-    same = bound_and_proof.targets(plan).replace("the targets", "the same targets")
+    same = bound_section.targets(plan).replace("the targets", "the same targets")
     return printable(of + (", ".join(unlike) or same))
 
 
@@ -297,7 +297,7 @@ _REASONS = {
 def reasons(plan: Plan) -> str:
     """How many partitions change for which reason, most first: `12 partitions to empty removed brokers, 3 …`."""
     counts = Counter(row.reason for row in plan.partitions)
-    of_balance = {} if bound_and_proof.asks_for_balance(plan) else {"balance_replicas": "to keep the caps"}
+    of_balance = {} if bound_section.asks_for_balance(plan) else {"balance_replicas": "to keep the caps"}
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(
         f"{number(rows) if at else counted(rows, 'partition')} {of_balance.get(reason) or _REASONS[reason]}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from planner.execution.limits_and_safety import bound_of, gate_cells
 from planner.model import formats
 from planner.model.formats import counted, number, replica_list, size
-from planner.plan import bound_and_proof, headline
+from planner.plan import bound_section, headline
 from planner.plan.document.cluster_types import HeldLoad
 from planner.plan.document.comparison_types import DO_NOTHING, TermRow
 from planner.plan.document.partition_types import PartitionRow
@@ -239,7 +239,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
     """The range of each load over the brokers; only leaders and network out if only leaders may change."""
     asked = plan.balance.asked
     # If the plan was made for other windows, its `relaxed` rows are about those; only the windows asked for count here.
-    relaxed = () if bound_and_proof.looser(plan) else plan.balance.relaxed
+    relaxed = () if bound_section.looser(plan) else plan.balance.relaxed
     missed = {*plan.balance.missed, *(row.window for row in relaxed)}
     only_leaders = plan.changes.rebalance == "leaders" and not verdict.replicas_copied(plan)
     ranked, capped = plan.spec.leader_racks or plan.changes.demote_brokers, bool(requested.caps(plan))

@@ -10,8 +10,8 @@ import numpy as np
 import scipy  # as in `broker_loads`
 
 from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE
+from planner.model.document_fields import BrokerId, Count, Section, doc
 from planner.model.problem import IntArray, LongArray, Problem
-from planner.model.recorded import BrokerId, Count, Section, doc
 from planner.scoring.broker_loads import loads
 from planner.scoring.window_excess import distance
 from planner.scoring.windows import Windows, byte_excess, windows

@@ -9,9 +9,9 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE, Balance, Tolerance
+from planner.model.document_fields import Count, NotNegative, Section, Window, doc
 from planner.model.formats import brokers, counted, first_names, printable
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.model.recorded import Count, NotNegative, Section, Window, doc
 from planner.scoring.broker_loads import by_group, leaders_after, loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
 from planner.scoring.score import ScoringBasis

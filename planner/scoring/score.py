@@ -2,7 +2,7 @@
 
 All terms are integers, so that no sum depends on its order. Everything but the last step is additive over topics: a
 `Tally` of a topic's partitions holds sums and counts for each broker, and a plan's tally is the sum over its topics. A
-sweep scores a million candidates by adding up rows of a table (see `classic_scores`).
+sweep scores a million candidates by adding up rows of a table (see `kafka_classic_scores`).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from planner.scoring.broker_loads import HOURS, Week
 from planner.scoring.score import Scores, ScoringBasis
 from planner.strategies.kafka_classic import draws
 from planner.strategies.optimum import UNKNOWN, Proposal
-from planner.sweep import classic_scores, sweep_result
+from planner.sweep import kafka_classic_scores, sweep_result
 from planner.sweep.candidates import ALL_SCENARIOS, ASKED, SOLVED, STRATEGIES, Candidate, Candidates, prove
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.sweep_result import COLUMNS, SCORE_COLUMNS, SweepResult
@@ -89,10 +89,10 @@ def scored(
     scores, hours = slice(1, 1 + _SCORES), slice(-len(HOURS), None)
     columns[_UNPROVEN] = 1
     for part, places, at in candidates.parts(numbers):
-        if part.strategy == "kafka_classic" and (has_tables(problem) or classic_scores.has_sums(basis)):
+        if part.strategy == "kafka_classic" and (has_tables(problem) or kafka_classic_scores.has_sums(basis)):
             pairs = part.pairs(at) if part.brokers else draws(part.seeds(at), topics, brokers)
             drawn = (np.broadcast_to(each.reshape(len(at), -1), (len(at), topics)).astype(np.int32) for each in pairs)
-            score_all = classic_scores.by_tables if has_tables(problem) else classic_scores.by_sums
+            score_all = kafka_classic_scores.by_tables if has_tables(problem) else kafka_classic_scores.by_sums
             columns[scores, places] = _columns(score_all(basis, *drawn))
             if week is not None:
                 made = (propose(problem, candidates, number) for number in numbers[places].tolist())
@@ -127,7 +127,7 @@ def planned_for(problem: Problem, which: str) -> Problem:
 
 def has_tables(problem: Problem) -> bool:
     """True if Kafka's classic placements are scored from tables."""
-    return classic_scores.has_tables(_basis(problem))
+    return kafka_classic_scores.has_tables(_basis(problem))
 
 
 # One problem is cached, because a sweep scores one problem after the other, each in many parts.

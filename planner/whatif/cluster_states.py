@@ -13,9 +13,9 @@ from typing import Self
 import numpy as np
 
 from planner.model.cluster import in_force
+from planner.model.document_fields import TopicPartition
 from planner.model.errors import StalePlanError
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.model.recorded import TopicPartition
 from planner.model.spec import Spec
 from planner.plan.document.partition_types import BatchRow, StepRow
 

@@ -7,11 +7,11 @@ from operator import attrgetter
 
 from msgspec import structs
 
-from planner.model import recorded
+from planner.model import document_fields
 from planner.model.build_problem import brokers_after
 from planner.model.cluster import PartitionKey
+from planner.model.document_fields import TopicPartition
 from planner.model.formats import amount, counted, first_lines, first_names, number, percent, ranges
-from planner.model.recorded import TopicPartition
 from planner.model.spec import Spec
 from planner.plan import headline
 from planner.plan.document.plan_types import Plan
@@ -62,7 +62,7 @@ class _GroupFacts:
     grown: Mapping[str, int]
 
 
-class KeyRow(recorded.Section, frozen=True, kw_only=True):
+class KeyRow(document_fields.Section, frozen=True, kw_only=True):
     """The partition of a record's key, today and with more partitions."""
 
     key: str

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, Self
 
 from planner.model.cluster import PartitionKey
-from planner.model.recorded import Section
+from planner.model.document_fields import Section
 from planner.model.spec import Growth
 from planner.whatif import assignors
 from planner.whatif.assignors import ASSIGNORS, SHARE_ASSIGNOR

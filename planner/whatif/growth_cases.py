@@ -15,10 +15,10 @@ import numpy as np
 
 from planner.model.build_problem import brokers_after, build, network_limits, today, topics_after
 from planner.model.cluster import Broker
+from planner.model.document_fields import LARGEST_ID
 from planner.model.errors import InfeasibleError
 from planner.model.growth_forecast import Forecast, at_history_end, forecast
 from planner.model.problem import IntArray, LongArray
-from planner.model.recorded import LARGEST_ID
 from planner.model.spec import BrokerClass, Spec
 from planner.scoring import score
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers

@@ -17,10 +17,10 @@ import scipy.sparse  # for sums of whole numbers, which are the same on every ma
 from planner.model.balance import NO_TOLERANCE
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
+from planner.model.document_fields import SpecLimits
 from planner.model.errors import InfeasibleError, SetupError
 from planner.model.growth_forecast import at_history_end
 from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem
-from planner.model.recorded import SpecLimits
 from planner.model.spec import BrokerClass, Budget, Changes, Sizing, Spec
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.growth_scenarios import without

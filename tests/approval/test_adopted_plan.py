@@ -21,9 +21,9 @@ from planner.cli import one_spec
 from planner.inputs.spec import reading
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Apart, Broker
+from planner.model.document_fields import LeaderRacksRow, SpecLimits
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import Problem
-from planner.model.recorded import LeaderRacksRow, SpecLimits
 from planner.model.spec import Budget, Changes, Spec
 from planner.plan import bound_json
 from planner.plan.document import codec

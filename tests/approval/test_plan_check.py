@@ -20,7 +20,7 @@ from planner.approval import plan_check as approval
 from planner.approval.cluster_now import Now, Sources
 from planner.cli.main import main
 from planner.export.folder_check import SUMS, digest, sums
-from planner.inputs.state.import_drain_size_specs import describe
+from planner.inputs.state.spec_writer import describe
 from planner.plan import build
 from planner.plan.document import codec
 

@@ -25,8 +25,8 @@ from planner.approval.remaining_changes import rest_of
 from planner.approval.remaining_changes import spec_of as spec_of_rest
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Apart, Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
+from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, SpecLimits
 from planner.model.errors import StalePlanError
-from planner.model.recorded import LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, SpecLimits
 from planner.model.spec import BatchRules, Changes, Execution, NewPartitions, Spec, Sweep, TopicFilter
 from planner.plan.headline import headline
 

@@ -17,8 +17,8 @@ from planner.approval.cluster_now import Now, with_load
 from planner.approval.remaining_changes import with_traffic
 from planner.cli.commands import commands
 from planner.inputs.spec import reading
+from planner.model.document_fields import StatedRateRow
 from planner.model.errors import PlannerError, SetupError, StalePlanError
-from planner.model.recorded import StatedRateRow
 from planner.plan import plan_file
 from planner.plan.build import RefusedPlanError
 from planner.plan.document.plan_types import Plan

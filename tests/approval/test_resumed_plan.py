@@ -30,8 +30,8 @@ from properties import examples
 from planner.export.templated_files import files
 from planner.model.balance import Tolerance
 from planner.model.cluster import Broker, Partition, Topic
+from planner.model.document_fields import ReplicationFactorRow, SpecLimits
 from planner.model.errors import StalePlanError, UnsafePlanError
-from planner.model.recorded import ReplicationFactorRow, SpecLimits
 from planner.model.spec import BatchRules, Budget, Changes, Execution, Spec, Sweep, TopicFilter
 
 SCHEMA = json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8"))

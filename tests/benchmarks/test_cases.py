@@ -12,7 +12,7 @@ import pytest
 from benchmarks.cases import CASES, BenchCase, make, to_spec
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
-from planner.model.recorded import ReplicationFactorRow
+from planner.model.document_fields import ReplicationFactorRow
 
 DIGESTS = [
     ("expand-small", "public", "083f3e4d2446d094620b622bf9c61ae9d19f7f06348cf7286a6f3b5ffa7f87e1"),

@@ -32,7 +32,7 @@ from planner.cli.whatif_fleet import WhatifOptions, whatif
 from planner.export import templated_files
 from planner.export.terraform_data_source import described
 from planner.inputs.spec.reading import load
-from planner.inputs.state.import_drain_size_specs import TITLE
+from planner.inputs.state.spec_writer import TITLE
 from planner.model.errors import PlannerError
 from planner.model.generated_text import is_as_written
 from planner.plan import plan_file

@@ -9,7 +9,7 @@ from folders import DATA, EXAMPLES
 
 from planner.cli.place_seeds import of_file, seeds_document, seeds_view
 from planner.model.cluster import Partition, Topic
-from planner.model.recorded import LARGEST_ID
+from planner.model.document_fields import LARGEST_ID
 from planner.report import markdown
 from planner.strategies import kafka_classic, kafka_striped
 from planner.whatif import explain_seeds

@@ -21,8 +21,8 @@ from planner.execution.limits_and_safety import LimitRow, gate_cells, gate_noun
 from planner.execution.partition_changes import Step
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, LogDir
+from planner.model.document_fields import SpecLimits
 from planner.model.errors import UnsafePlanError
-from planner.model.recorded import SpecLimits
 from planner.model.spec import Changes, Execution, Spec
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run

@@ -13,8 +13,8 @@ from properties import examples
 from planner.execution.partition_changes import bytes_in_and_out, changes, replica_lists
 from planner.model.build_problem import today
 from planner.model.cluster import PartitionChange, Reason
+from planner.model.document_fields import ReplicationFactorRow
 from planner.model.problem import Problem
-from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, TopicFilter
 from planner.strategies.optimum import solve
 

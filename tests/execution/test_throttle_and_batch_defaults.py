@@ -14,8 +14,8 @@ from planner.execution.partition_changes import changes
 from planner.execution.throttle_and_batch_defaults import settled
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
+from planner.model.document_fields import DerivedRow
 from planner.model.problem import IntArray, Problem
-from planner.model.recorded import DerivedRow
 from planner.model.spec import BatchRules, Changes, Execution, Spec
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import run

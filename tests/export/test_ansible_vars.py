@@ -6,7 +6,7 @@ import pytest
 from plan_documents import change, document, typed
 
 from planner.export import ansible_vars
-from planner.model.recorded import DerivedRow
+from planner.model.document_fields import DerivedRow
 
 # a-0 takes two batches, a-1 changes its order, b-0 gets a replica, and b-1 gets only another leader.
 A0, A1 = change("a", 0, [1, 2], [3, 4]), change("a", 1, [2, 1], [1, 2])

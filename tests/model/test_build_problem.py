@@ -12,8 +12,8 @@ from properties import examples
 from planner.model import build_problem
 from planner.model.build_problem import before, brokers_after, build
 from planner.model.cluster import Broker
+from planner.model.document_fields import ReplicationFactorRow
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
-from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, Spec, TopicFilter
 from planner.scoring import broker_loads
 from planner.scoring.growth_scenarios import under

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.build_problem import build, topics_after
+from planner.model.document_fields import StatedRateRow
 from planner.model.growth_forecast import (
     MONTH_SECONDS,
     WEEK_MS,
@@ -20,7 +21,6 @@ from planner.model.growth_forecast import (
     per_month_ppm,
     retention,
 )
-from planner.model.recorded import StatedRateRow
 from planner.model.spec import Changes, Monthly, NewPartitions, Rate
 
 MB = 10**6

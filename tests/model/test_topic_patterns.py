@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.recorded import ReplicationFactorRow
+from planner.model.document_fields import ReplicationFactorRow
 from planner.model.topic_patterns import first_rule, matches_any, matching
 
 RULES = [ReplicationFactorRow(topics=pattern, replication_factor=at) for at, pattern in enumerate(("a-*", "?-1", "b"))]

@@ -18,7 +18,7 @@ from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
 from planner.model.errors import StalePlanError
 from planner.model.spec import Spec, Sweep, TopicFilter
-from planner.plan import bound_and_proof, bound_json, build
+from planner.plan import bound_json, bound_section, build
 from planner.plan.build import Planned
 from planner.plan.document.codec import as_json
 from planner.strategies import lagrangian_bound
@@ -184,7 +184,7 @@ def test_checked_by_arithmetic(balance: Balance, method: str) -> None:
         checked.moved,
         stated["method"],
     )
-    assert stated["gap_percent"] == bound_and_proof.gap_percent(checked.moved, checked.least)
+    assert stated["gap_percent"] == bound_section.gap_percent(checked.moved, checked.least)
 
 
 @examples(30)
@@ -200,7 +200,7 @@ def test_without_sizes_replicas_are_counted_those_of_replacements_too(spec: Spec
     if made.bound is not None:
         checked, stated = bound_json.check(made.plan, made.bound, "bound.json"), made.plan.bound
         assert ("replicas", checked.least) == (checked.measure, stated.least_replicas_moved)
-        assert stated.gap_percent == bound_and_proof.gap_percent(checked.moved, checked.least)
+        assert stated.gap_percent == bound_section.gap_percent(checked.moved, checked.least)
 
 
 def test_any_change_of_the_file_shows() -> None:

@@ -19,11 +19,11 @@ from properties import examples
 from planner.execution import limits_and_safety
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
+from planner.model.document_fields import InputRow, ReplicationFactorRow, SpecLimits
 from planner.model.errors import InfeasibleError, StalePlanError, UnsafePlanError
 from planner.model.generated_text import canonical_json
-from planner.model.recorded import InputRow, ReplicationFactorRow, SpecLimits
 from planner.model.spec import BatchRules, Changes, Execution, NewPartitions, Rebalance, Spec, Sweep, TopicFilter
-from planner.plan import bound_and_proof
+from planner.plan import bound_section
 from planner.plan import build as plan_build
 from planner.plan.build import validity
 from planner.plan.document import codec
@@ -209,10 +209,10 @@ def test_without_a_proof_nothing_is_said_of_its_starts() -> None:
     problem = build(spec)
     proposal = Proposal(problem.replicas)
     row = {"bytes_moved": 9, "replicas_moved": 1, "strategy": "kafka_classic"}
-    bound = bound_and_proof.section(spec, problem, row, proposal, None)
+    bound = bound_section.section(spec, problem, row, proposal, None)
     assert "the minimum is unknown" in bound.proof
     assert "searched" not in bound.proof
-    part = bound_and_proof.section(spec, problem, {**row, "strategy": PART}, proposal, None)
+    part = bound_section.section(spec, problem, {**row, "strategy": PART}, proposal, None)
     assert part.proof.startswith("the minimum is unknown for this step alone: it is a part of a plan")
 
 

@@ -9,7 +9,7 @@ import pytest
 from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, LogDir, Partition, PartitionChange, Reason, Topic
-from planner.model.recorded import PlacementRuleRow, ReplicationFactorRow
+from planner.model.document_fields import PlacementRuleRow, ReplicationFactorRow
 from planner.model.spec import Budget, Changes, NewPartitions, Spec, TopicFilter
 from planner.plan.cluster_warnings import at_min_isr, crowded, led_by_demoted, of_assignment, warnings
 from planner.strategies.optimum import solve

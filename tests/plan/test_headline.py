@@ -13,7 +13,7 @@ from report_documents import GB, small, term
 
 from planner.model import formats
 from planner.plan import headline
-from planner.plan.bound_and_proof import gap_percent
+from planner.plan.bound_section import gap_percent
 
 LEFT: dict[str, Any] = {
     "limits": {"bytes_moved": 40_000_000, "replicas_moved": None, "leaders_changed": 3},

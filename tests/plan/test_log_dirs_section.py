@@ -13,7 +13,7 @@ from planner.execution.log_dir_packing import Packed
 from planner.execution.log_dir_placement import BrokerDirs, DirPlan
 from planner.execution.partition_changes import Step
 from planner.model.balance import Tolerance
-from planner.model.recorded import LogDirLoad, LogDirMoveRow, LogDirRow
+from planner.model.document_fields import LogDirLoad, LogDirMoveRow, LogDirRow
 from planner.plan import log_dirs_section
 from planner.plan.document.comparison_types import TermRow
 

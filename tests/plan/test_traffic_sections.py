@@ -10,10 +10,10 @@ from clusters import assignment_of, balance_of, no_racks, spec_of
 
 from planner.model.balance import Tolerance
 from planner.model.build_problem import build
+from planner.model.document_fields import SpecLimits
 from planner.model.errors import UnsafePlanError
 from planner.model.formats import size, stated
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
-from planner.model.recorded import SpecLimits
 from planner.model.spec import Changes, Choice, Monthly, RackTraffic, Rate, ReportSections, Spec, Sweep
 from planner.plan.build import RefusedPlanError, planned
 from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow, TopicOfHourRow, WorstHourRow

@@ -21,7 +21,7 @@ from planner.model.spec import AIMS, BatchRules, Budget, Changes
 from planner.scoring import failure_costs, score
 from planner.scoring.score import ScoringBasis
 from planner.strategies.kafka_classic import draws
-from planner.sweep import classic_scores
+from planner.sweep import kafka_classic_scores
 from planner.sweep.budget_steps import first_step
 from planner.sweep.candidates import STRATEGIES, Candidate
 from planner.sweep.choice import rule_text
@@ -130,7 +130,7 @@ def test_tables_have_the_same_terms():
     problem = problem_of({1: "a", 2: "b", 3: "a", 4: "b"}, lists, config=config)
     basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array([5, 6]), 2, 4)
-    scores = classic_scores.by_tables(basis, starts, shifts)
+    scores = kafka_classic_scores.by_tables(basis, starts, shifts)
 
     for at, seed in enumerate((5, 6)):
         assignment = STRATEGIES["kafka_classic"](problem, Candidate("kafka_classic", seed)).assignment

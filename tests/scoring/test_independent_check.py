@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from properties import examples
 
 from planner.model.build_problem import today
+from planner.model.document_fields import ReplicationFactorRow
 from planner.model.problem import IntArray, Problem
-from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, Rebalance, TopicFilter
 from planner.scoring.independent_check import Violation, broken_rules, check
 from planner.strategies.optimum import solve

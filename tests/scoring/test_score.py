@@ -14,8 +14,8 @@ from properties import examples
 
 from planner.model.build_problem import today
 from planner.model.cluster import Broker
+from planner.model.document_fields import PlacementRuleRow
 from planner.model.problem import Problem
-from planner.model.recorded import PlacementRuleRow
 from planner.model.spec import Changes, TopicFilter
 from planner.scoring.score import ScoringBasis, digest, score, topic_tallies
 

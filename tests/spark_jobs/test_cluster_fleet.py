@@ -18,7 +18,7 @@ import pytest
 from folders import EXAMPLES, copy_examples
 from spark_servers import Cluster, Server, connect, machine, standalone
 from test_fleet import GOOD, files
-from test_launch import processes
+from test_spark_jvm import processes
 
 pytestmark = pytest.mark.spark
 

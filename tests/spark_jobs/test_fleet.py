@@ -15,7 +15,7 @@ from folders import copy_examples
 from planner.cli import one_spec
 from planner.cli.main import main
 from planner.model.errors import SetupError
-from spark_jobs import fleet, java, launch, session
+from spark_jobs import fleet, java, session, spark_jvm
 
 COUNT = 3
 GOOD = ("expand", "leaders-only", "no-racks", "remove-brokers")
@@ -54,7 +54,7 @@ def test_every_step_of_every_spec_is_taken_once(ready_after: int, monkeypatch: p
         taken.append(("checked", 0))
 
     steps = (lambda number: step("read", number)), (lambda number: step("planned", number))
-    with launch.opened(opening_session(lambda: may_open.wait(20))) as opens:
+    with spark_jvm.opened(opening_session(lambda: may_open.wait(20))) as opens:
         found = fleet.specs_beside(opens, steps, COUNT, checked, progress=lambda *_: None)
     assert [f"planned {number}" for number in range(COUNT)] == found
     kinds = [name for name, _ in taken]
@@ -75,7 +75,7 @@ def test_nothing_is_planned_where_a_spec_is_refused(monkeypatch: pytest.MonkeyPa
     for helps in (True, False):
         with (
             pytest.raises(SetupError, match="one of them is refused"),
-            launch.opened(opening_session(lambda: None)) as opens,
+            spark_jvm.opened(opening_session(lambda: None)) as opens,
         ):
             fleet.specs_beside(opens, (str, planned.append), COUNT, checked, progress=lambda *_: None, helps=helps)
     assert [] == planned

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from folders import copy_examples
 from test_fleet import GOOD, files
-from test_launch import (
+from test_spark_jvm import (
     INTERRUPTED,
     SOON_SECONDS,
     Tree,

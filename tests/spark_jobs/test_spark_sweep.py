@@ -24,7 +24,7 @@ from planner.model.spec import Changes, Growth, Sweep, Variant
 from planner.sweep import candidates_file, choice, evaluate
 from planner.sweep.candidates import candidates
 from planner.sweep.evaluate import Search
-from spark_jobs import carrier, sweep
+from spark_jobs import sweep, worker_tasks
 
 pytestmark = pytest.mark.spark
 
@@ -152,13 +152,13 @@ def test_a_python_worker_killed_during_the_sweep_changes_nothing(spark, small, a
 )
 def test_a_python_that_cannot_run_the_sweep_is_one_clear_error(text, said):
     """Errors that are likely on a new cluster give one sentence that says what is missing."""
-    with pytest.raises(SetupError, match=re.escape(said)), carrier.python_faults_named():
+    with pytest.raises(SetupError, match=re.escape(said)), worker_tasks.python_faults_named():
         raise RuntimeError(f"Job aborted due to stage failure\n{text}")
 
 
 def test_any_other_error_keeps_its_traceback():
     """Any other error keeps its traceback, because it is a defect of the planner."""
-    with pytest.raises(RuntimeError, match="what is this"), carrier.python_faults_named():
+    with pytest.raises(RuntimeError, match="what is this"), worker_tasks.python_faults_named():
         raise RuntimeError("what is this")
 
 
@@ -166,7 +166,7 @@ def test_a_worker_unpickles_the_problem_once(small):
     """A process needs only one copy of the problem, because tables that are computed from it are kept with it."""
     pickled = pickle.dumps(small[0])
 
-    assert carrier._unpickled(pickled) is carrier._unpickled(bytes(bytearray(pickled)))
+    assert worker_tasks._unpickled(pickled) is worker_tasks._unpickled(bytes(bytearray(pickled)))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from planner.model.errors import SetupError
-from spark_jobs import carrier, fleet
+from spark_jobs import fleet, worker_tasks
 
 COUNT = 9
 
@@ -24,11 +24,11 @@ class Workers:
         self.wrong, self.canceled = -1, threading.Event()
         self.met = threading.Barrier(1)
         self._lock = threading.Lock()
-        monkeypatch.setattr(carrier, "carried", self.carried)
-        monkeypatch.setattr(carrier, "tasks_for", lambda _: self.tasks)
-        monkeypatch.setattr(carrier, "cancel", lambda _: self.canceled.set())
+        monkeypatch.setattr(worker_tasks, "carried", self.carried)
+        monkeypatch.setattr(worker_tasks, "tasks_for", lambda _: self.tasks)
+        monkeypatch.setattr(worker_tasks, "cancel", lambda _: self.canceled.set())
 
-    def carried(self, _: Any, values: Sequence[Any], answer: carrier.Answer, tasks: int) -> list[pa.Table]:
+    def carried(self, _: Any, values: Sequence[Any], answer: worker_tasks.Answer, tasks: int) -> list[pa.Table]:
         """What one worker would answer, computed in this process."""
         with self._lock:
             self.now, self.begun = self.now + 1, self.begun + 1
@@ -45,7 +45,7 @@ class Workers:
             self.met.wait(20)
         with self._lock:
             self.now -= 1
-        return list(answer(carrier.Received([pickle.dumps(step), values[1]]), 0))
+        return list(answer(worker_tasks.Received([pickle.dumps(step), values[1]]), 0))
 
 
 def sent(at_once: int | None = None) -> list[tuple[int, Any]]:

@@ -20,7 +20,7 @@ from planner.model.spec import Sweep
 from planner.sweep import candidates_file, evaluate
 from planner.sweep.candidates import ASKED, candidates
 from planner.sweep.evaluate import Search
-from spark_jobs import java, launch, sweep
+from spark_jobs import java, spark_jvm, sweep
 
 PROBLEM = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 1)] * 3})
 EVERY = candidates(PROBLEM, Sweep(40))
@@ -40,7 +40,7 @@ def opening_session(log: list[str], ready: Callable[[], object] = lambda: None) 
 def test_the_answer_comes_before_the_session_is_closed() -> None:
     """The result comes while the session is open. Only the end of the block waits for the session's end."""
     log: list[str] = []
-    with launch.opened(opening_session(log)) as opens:
+    with spark_jvm.opened(opening_session(log)) as opens:
         opens.submit(lambda spark: [spark, *log])
         assert ["spark", "opens"] == opens.result()
     assert ["opens", "closed"] == log
@@ -50,7 +50,9 @@ def test_a_session_is_prepared_while_its_work_is_waited_for() -> None:
     """The session is prepared once, before its work."""
     log: list[str] = []
     prepared = threading.Event()
-    with launch.opened(opening_session(log), lambda spark: (log.append(f"{spark} prepared"), prepared.set())) as opens:
+    with spark_jvm.opened(
+        opening_session(log), lambda spark: (log.append(f"{spark} prepared"), prepared.set())
+    ) as opens:
         assert prepared.wait(20)
         opens.submit(lambda _: log.append("works"))
         opens.result()
@@ -65,7 +67,7 @@ def refuse() -> None:
 @pytest.mark.parametrize("ready", [refuse, lambda: None])
 def test_an_error_of_the_session_or_the_work_is_raised_where_it_is_waited_for(ready: Callable[[], None]) -> None:
     """The error is raised unchanged in `result`."""
-    with launch.opened(opening_session([], ready)) as opens:
+    with spark_jvm.opened(opening_session([], ready)) as opens:
         opens.submit(lambda _: refuse())
         with pytest.raises(SetupError, match="no Java"):
             opens.result()
@@ -82,7 +84,7 @@ def test_a_session_that_nobody_needs_any_more_is_ended(monkeypatch: pytest.Monke
         refuse()
 
     def read() -> None:
-        with launch.opened(opening_session([], ready)):
+        with spark_jvm.opened(opening_session([], ready)):
             started.wait(20)
             raise ValueError("the spec")
 
@@ -95,7 +97,7 @@ def test_a_session_that_nobody_needs_any_more_is_ended(monkeypatch: pytest.Monke
 def test_a_session_without_work_is_closed() -> None:
     """The session ends with the block."""
     log: list[str] = []
-    with launch.opened(opening_session(log)):
+    with spark_jvm.opened(opening_session(log)):
         pass
     assert ["opens", "closed"] == log
 
@@ -120,7 +122,7 @@ def test_the_plan_asked_for_is_solved_while_the_session_opens(monkeypatch: pytes
         return asked_for(*asked)
 
     monkeypatch.setattr(evaluate, "asked_for", solved)
-    with launch.opened(opening_session([], lambda: may_open.wait(20))) as opens:
+    with spark_jvm.opened(opening_session([], lambda: may_open.wait(20))) as opens:
         (found,) = sweep.run_beside(opens, [Search(PROBLEM, EVERY)])
     assert [ASKED] == list(found.proposals)
     assert evaluate.run(PROBLEM, EVERY) == found
@@ -144,7 +146,7 @@ def test_tasks_solve_what_the_driver_had_no_time_for(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(evaluate, "asked_for", slow)
     monkeypatch.setattr(sweep, "_parts", told)
-    with launch.opened(opening_session([], lambda: may_open.wait(20))) as opens:
+    with spark_jvm.opened(opening_session([], lambda: may_open.wait(20))) as opens:
         found = sweep.run_beside(opens, [Search(PROBLEM, EVERY)] * 3)
     assert [[ASKED], [], []] == [list(each.proposals) for each in found]
     monkeypatch.undo()
@@ -173,7 +175,7 @@ def test_the_driver_evaluates_candidates_until_the_workers_are_ready(
 
     monkeypatch.setattr(sweep, "_parts", told)
     written = [candidates_file.folder(name, tmp_path, "c", "changes") for name in "ab"]
-    with launch.opened(opening_session([], lambda: may_open.wait(20))) as opens:
+    with spark_jvm.opened(opening_session([], lambda: may_open.wait(20))) as opens:
         found = sweep.run_beside(opens, [Search(PROBLEM, EVERY, each) for each in written], helps=count)
     assert [evaluate.run(PROBLEM, EVERY)] * 2 == list(found)
     assert frozenset({0, 1}) == left[0].asked
@@ -187,7 +189,7 @@ def test_a_session_that_came_too_late_is_released(monkeypatch: pytest.MonkeyPatc
     """If the driver does everything, nobody waits for the session. At the end, it is killed with its processes."""
     log, killed = list[str](), threading.Event()
     monkeypatch.setattr(interrupts, "end_all", killed.set)
-    with launch.opened(opening_session(log, lambda: killed.wait(20))) as opens:
+    with spark_jvm.opened(opening_session(log, lambda: killed.wait(20))) as opens:
         (found,) = sweep.run_beside(opens, [Search(PROBLEM, EVERY)], helps=lambda *_: None)
     assert evaluate.run(PROBLEM, EVERY) == found
     assert ["opens"] == log
@@ -205,7 +207,7 @@ def test_a_session_that_would_come_too_late_is_ended_early(
     monkeypatch.setattr(interrupts, "end_all", killed.set)
     monkeypatch.setattr(sweep, "_JUDGED_SECONDS", 0.0)
     monkeypatch.setattr(sweep, "_READY_SECONDS", float(seconds))
-    with launch.opened(opening_session([], lambda: killed.wait(20)), spare=lambda: spare) as opens:
+    with spark_jvm.opened(opening_session([], lambda: killed.wait(20)), spare=lambda: spare) as opens:
         found = sweep.run_beside(opens, [Search(PROBLEM, EVERY)] * fleet, helps=lambda *_: done.append(opens.needless))
     assert [evaluate.run(PROBLEM, EVERY)] * fleet == list(found)
     assert opens.needless
@@ -224,7 +226,7 @@ def test_the_end_of_a_session_is_over_before_another_may_open(monkeypatch: pytes
             sleep(0.3)
 
     monkeypatch.setattr(interrupts, "end_all", end_all)
-    with launch.opened(opening_session([], lambda: killed.wait(20)), spare=lambda: True) as opens:
+    with spark_jvm.opened(opening_session([], lambda: killed.wait(20)), spare=lambda: True) as opens:
         assert opens.spared()
     opens.close(failed=False)
     assert "spark-end" not in {thread.name for thread in threading.enumerate()}
@@ -249,7 +251,7 @@ def test_tasks_are_left_nothing_once_the_driver_goes_on_alone(monkeypatch: pytes
             opened.wait(20)
 
     monkeypatch.setattr(sweep, "_parts", told)
-    with launch.opened(opening_session([], lambda: may_open.wait(20)), spare=lambda: True) as opens:
+    with spark_jvm.opened(opening_session([], lambda: may_open.wait(20)), spare=lambda: True) as opens:
         (found,) = sweep.run_beside(opens, [Search(PROBLEM, EVERY)], helps=count)
     assert [sweep.Done((40,), frozenset({0}))] == left
     assert evaluate.run(PROBLEM, EVERY) == found
@@ -262,7 +264,7 @@ def test_a_small_sweep_needs_java_all_the_same(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(java, "find", refuse)
     with (
         pytest.raises(SetupError, match="no Java"),
-        launch.opened(opening_session([], lambda: killed.wait(20))) as opens,
+        spark_jvm.opened(opening_session([], lambda: killed.wait(20))) as opens,
     ):
         sweep.run_beside(opens, [Search(PROBLEM, EVERY)], helps=lambda *_: None)
     assert killed.is_set()
@@ -282,6 +284,6 @@ def test_a_session_that_fails_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> 
         while opens.error is None:
             pass
 
-    with launch.opened(opening_session([], ready)) as opens, pytest.raises(SetupError, match="no Java"):
+    with spark_jvm.opened(opening_session([], ready)) as opens, pytest.raises(SetupError, match="no Java"):
         sweep.run_beside(opens, [Search(PROBLEM, EVERY)], helps=count)
     assert [1] == done

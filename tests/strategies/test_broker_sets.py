@@ -16,8 +16,8 @@ from test_optimum import best_by_brute_force, of_assignment
 
 from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
+from planner.model.document_fields import PlacementRuleRow
 from planner.model.problem import Problem
-from planner.model.recorded import PlacementRuleRow
 from planner.model.spec import Changes
 from planner.plan import bound_json
 from planner.scoring import independent_check

@@ -19,9 +19,9 @@ from test_optimum import of_assignment, replica_excess
 from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
+from planner.model.document_fields import ReplicationFactorRow
 from planner.model.errors import InfeasibleError
 from planner.model.problem import UNCAPPED, LongArray, Problem
-from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, NewPartitions, Spec, TopicFilter
 from planner.plan import bound_json
 from planner.scoring import independent_check

@@ -17,9 +17,9 @@ from properties import examples
 from planner.execution.partition_changes import changes as changes_of
 from planner.model.build_problem import build, today
 from planner.model.cluster import Apart, ApartBy, Broker
+from planner.model.document_fields import PlacementRuleRow
 from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem, led_by_several
-from planner.model.recorded import PlacementRuleRow
 from planner.model.spec import Changes, NewPartitions, Spec
 from planner.scoring import independent_check
 from planner.scoring.score import Scores, ScoringBasis, score

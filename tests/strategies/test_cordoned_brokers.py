@@ -17,9 +17,9 @@ from test_optimum import best_by_brute_force, of_assignment
 from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
+from planner.model.document_fields import ReplicationFactorRow
 from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem
-from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, NewPartitions, TopicFilter
 from planner.plan import bound_json
 from planner.scoring import independent_check

@@ -17,8 +17,8 @@ from planner.execution.partition_changes import changes
 from planner.model.balance import Balance, Tolerance
 from planner.model.build_problem import build, today
 from planner.model.cluster import Broker, Reason
+from planner.model.document_fields import LeaderRacksRow, ReplicationFactorRow
 from planner.model.problem import IntArray, Problem, badly_led
-from planner.model.recorded import LeaderRacksRow, ReplicationFactorRow
 from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
 from planner.scoring.broker_loads import leaders_after, loads
 from planner.scoring.independent_check import broken_rules, check

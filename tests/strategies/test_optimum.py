@@ -16,9 +16,9 @@ from properties import examples
 
 from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
+from planner.model.document_fields import ReplicationFactorRow
 from planner.model.errors import InfeasibleError
 from planner.model.problem import IntArray, Problem
-from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes, Rebalance, TopicFilter
 from planner.scoring import independent_check
 from planner.scoring.growth_scenarios import scenarios

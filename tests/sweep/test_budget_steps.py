@@ -20,9 +20,9 @@ from properties import examples
 from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.build_problem import build, today
 from planner.model.cluster import Broker
+from planner.model.document_fields import ReplicationFactorRow, SpecLimits
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.file_reading import resource
-from planner.model.recorded import ReplicationFactorRow, SpecLimits
 from planner.model.spec import Budget, Changes, Spec, Sweep
 from planner.scoring import independent_check
 from planner.scoring.missed_windows import relaxed

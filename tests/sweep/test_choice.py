@@ -11,8 +11,8 @@ import pytest
 from clusters import no_racks, spec_of
 
 from planner.model.build_problem import build
+from planner.model.document_fields import SpecLimits
 from planner.model.errors import InfeasibleError, UnsafePlanError
-from planner.model.recorded import SpecLimits
 from planner.model.spec import AIMS, Budget, Choice, Spec, Sweep
 from planner.strategies.optimum import UNKNOWN
 from planner.sweep.budget_steps import TERMS

@@ -9,10 +9,10 @@ import pytest
 from clusters import balance_of, no_racks, spec_of
 
 from planner.model.build_problem import topics_after
+from planner.model.document_fields import SpecLimits
 from planner.model.errors import UnsafePlanError
 from planner.model.growth_forecast import forecast
 from planner.model.problem import IntArray, Problem
-from planner.model.recorded import SpecLimits
 from planner.model.spec import Choice, Monthly, Rate, ReportSections, Spec, Sweep
 from planner.plan.build import RefusedPlanError, planned
 from planner.plan.document.plan_types import Plan

@@ -11,7 +11,7 @@ from budget_plans import carried_out, planned
 from clusters import Racks, no_racks, spec_of
 
 from planner.model.build_problem import build
-from planner.model.recorded import PlacementRuleRow
+from planner.model.document_fields import PlacementRuleRow
 from planner.model.spec import Budget, Changes, Sweep
 from planner.sweep import budget_steps
 from planner.sweep.candidates import PART

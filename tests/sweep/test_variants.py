@@ -14,9 +14,9 @@ from jsonschema import Draft202012Validator
 
 from planner.cli.main import main
 from planner.model.cluster import Broker
+from planner.model.document_fields import ReplicationFactorRow
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.file_reading import resource
-from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import AIMS, Changes, Choice, Spec, Sweep, Variant
 from planner.plan import build
 from planner.plan.document.codec import as_json

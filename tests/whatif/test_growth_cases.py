@@ -10,7 +10,7 @@ from clusters import no_racks, spec_of
 from growing_topics import RACKS, rated
 
 from planner.model.cluster import Apart, Broker
-from planner.model.recorded import ReplicationFactorRow, SpecLimits
+from planner.model.document_fields import ReplicationFactorRow, SpecLimits
 from planner.model.spec import BrokerClass, Changes, Monthly, Rate
 from planner.scoring import independent_check
 from planner.whatif import growth_cases

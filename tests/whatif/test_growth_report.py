@@ -9,8 +9,8 @@ from clusters import spec_of
 from growing_topics import RACKS, rated
 from plan_documents import row
 
+from planner.model.document_fields import SpecLimits
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
-from planner.model.recorded import SpecLimits
 from planner.model.spec import BrokerClass, Budget, Changes, Choice, Monthly, Rate
 from planner.plan.document.codec import as_json
 from planner.report import markdown

@@ -9,7 +9,7 @@ import pytest
 
 from planner.inputs import load_profile_file
 from planner.model.load_history import About, Findings, Span
-from planner.whatif import load_view
+from planner.whatif import load_report
 
 ABOUT = About(Span(498_216, 498_216 + 672), "Europe/Berlin", Findings({"repeated_samples": 2}, {"t3": "<script>"}))
 
@@ -32,9 +32,9 @@ def rows(topics: int = 7, *, growth: float | None = 0.1, rate: int = 1000) -> pa
 
 def test_the_page_has_the_week_the_topics_and_the_trend() -> None:
     """The page has three plots with a text for each mark and their numbers, and is the same bytes each time."""
-    page = load_view.page(rows(), ABOUT)
+    page = load_report.page(rows(), ABOUT)
 
-    assert page == load_view.page(rows(), ABOUT)
+    assert page == load_report.page(rows(), ABOUT)
     text = page.decode()
     assert "all topics, written: 211 KB/s on average, 420 KB/s on Monday 10:00 UTC" in text.replace("kB", "KB")
     assert "t0: 20 % per month, 15 % to 25 %" in text
@@ -45,7 +45,7 @@ def test_the_page_has_the_week_the_topics_and_the_trend() -> None:
 
 def test_nothing_on_the_page_can_run() -> None:
     """There is no script, and HTML in names or findings is plain text."""
-    text = load_view.page(rows(), ABOUT).decode()
+    text = load_report.page(rows(), ABOUT).decode()
 
     assert "<script" not in text
     assert "&lt;script&gt;" in text
@@ -58,12 +58,12 @@ def test_nothing_on_the_page_can_run() -> None:
 )
 def test_what_is_unknown_is_not_drawn(table: pa.Table, absent: str) -> None:
     """A short history has no growth, sizes alone have no week, and an empty profile has no plots."""
-    assert absent not in load_view.page(table, ABOUT).decode()
+    assert absent not in load_report.page(table, ABOUT).decode()
 
 
 def test_a_trend_is_the_mean_of_the_partitions() -> None:
     """A topic's trend is the mean of its partitions, weighted by rate; topics are in the order asked for."""
-    first, second = load_view.trends(rows(), ["t6", "t0"])
+    first, second = load_report.trends(rows(), ["t6", "t0"])
 
     assert ("t6", "t0") == (first.topic, second.topic)
     assert (0.2, 0.15, 0.25) == pytest.approx((first.growth, first.low, first.high))

@@ -14,8 +14,8 @@ from properties import examples
 
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
+from planner.model.document_fields import PlacementRuleRow
 from planner.model.errors import SetupError
-from planner.model.recorded import PlacementRuleRow
 from planner.model.spec import BrokerClass, Changes, Monthly, NewPartitions, Rate, Sizing, Spec, TopicFilter
 from planner.whatif import sizing
 from planner.whatif.sizing import Combination, combinations
@@ -134,7 +134,7 @@ def test_the_caps_of_a_class_hold_for_the_brokers_that_are_bought() -> None:
 def test_too_few_brokers_have_no_plan() -> None:
     """Two replicas need two brokers, so one broker has no plan."""
     spec = to_size(spec_of({1: "a"}, {"t": [(1,)]}, sizes=1), per_rack=(1, 1), classes=(SMALL,), racks=("a",))
-    from planner.model.recorded import ReplicationFactorRow
+    from planner.model.document_fields import ReplicationFactorRow
 
     changes = Changes(set_replication_factor=(ReplicationFactorRow("*", 2),))
     found = row(replace(spec, changes=changes), 1)

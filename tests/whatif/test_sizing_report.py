@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from clusters import spec_of
 
-from planner.model.recorded import ReplicationFactorRow
+from planner.model.document_fields import ReplicationFactorRow
 from planner.model.spec import BrokerClass, Changes, Monthly, NewPartitions, Sizing
 from planner.plan.document import codec
 from planner.report import markdown

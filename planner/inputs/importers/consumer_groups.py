@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.model.cluster import NUMBER, PartitionKey
+from planner.model.document_fields import LARGEST_ID
 from planner.model.errors import Finding, ImportStateError, Place
-from planner.model.recorded import LARGEST_ID
 from planner.model.spec import DescribedGroup
 
 _HEADING = re.compile(r"^GROUP\s+(?:TOPIC|CONSUMER-ID|COORDINATOR)\b")

@@ -15,9 +15,9 @@ from itertools import groupby, repeat
 from typing import Any, Self, TypeGuard, TypeVar
 
 from planner.model.cluster import Config, Partition, PartitionKey, Topic
+from planner.model.document_fields import LARGEST_ID
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.file_reading import no_number
-from planner.model.recorded import LARGEST_ID
 
 TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}", re.ASCII)
 

@@ -6,11 +6,17 @@ from typing import Any
 
 from planner.inputs.cluster_load import with_rates
 from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
-from planner.inputs.spec import sections
+from planner.inputs.spec import yaml_sections
 from planner.inputs.yaml_source import Document, Path, key_text
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec
 from planner.model.cluster import Apart, Broker, Cluster, Config, LogDirs, Partition, Topic
-from planner.model.recorded import InputRow, LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, StatedRateRow
+from planner.model.document_fields import (
+    InputRow,
+    LeaderRacksRow,
+    PlacementRuleRow,
+    ReplicationFactorRow,
+    StatedRateRow,
+)
 from planner.model.spec import AIMS, Changes, NewPartitions, Rebalance, Spec, Sweep, TopicFilter, Variant
 
 # The keys that `target_brokers` reads. A rule that uses it must not run if one of them has errors.
@@ -40,7 +46,7 @@ def build_spec(
     sizes: Sizes,
     inputs: tuple[InputRow, ...],
     log_dirs: LogDirs,
-    described: sections.Described,
+    described: yaml_sections.Described,
 ) -> Spec:
     """The spec. The document and the assignment have passed every check."""
     rates = tuple(stated_rates(document))
@@ -64,19 +70,19 @@ def build_spec(
         together=tuple(patterns for _, patterns in together(document)),
         rack_aware=rack_aware(document),
         racks_as_today=document.get("rack_aware") == "as_today",
-        balance=sections.balance(document, sizes.known),
-        log_dirs=sections.log_dirs_tolerance(document),
-        budget=sections.budget(document),
-        limits=sections.limits(document),
+        balance=yaml_sections.balance(document, sizes.known),
+        log_dirs=yaml_sections.log_dirs_tolerance(document),
+        budget=yaml_sections.budget(document),
+        limits=yaml_sections.limits(document),
         sweep=_sweep(document, assignment.topics),
-        execution=sections.execution(document),
+        execution=yaml_sections.execution(document),
         resilience=document.get("resilience", "survive") or "none",
-        growth=sections.monthly(document),
-        sizing=sections.sizing(document),
-        consumers=sections.groups(document, described),
-        report=sections.report_sections(document),
+        growth=yaml_sections.monthly(document),
+        sizing=yaml_sections.sizing(document),
+        consumers=yaml_sections.groups(document, described),
+        report=yaml_sections.report_sections(document),
         captured_at=document.get("cluster", "captured_at"),
-        valid_for_seconds=sections.valid_for_seconds(document),
+        valid_for_seconds=yaml_sections.valid_for_seconds(document),
         inputs=inputs,
     )
 
@@ -242,9 +248,9 @@ def _rates(item: Mapping[str, Any]) -> Iterator[int | None]:
 def _broker(document: Document, item: Mapping[str, Any]) -> Broker:
     """A broker with its own capacity, or that of its class. A rule reports an unknown class."""
     capacity = item.get("capacity") or document.get("cluster", "broker_classes", item.get("class", "")) or {}
-    made = sections.broker_class(document, item.get("class", ""), capacity).broker(item["id"], item.get("rack"))
+    made = yaml_sections.broker_class(document, item.get("class", ""), capacity).broker(item["id"], item.get("rack"))
     cordoned = tuple(item.get("cordoned_log_dirs", ()))
-    return replace(made, log_dirs=sections.broker_log_dirs(item), cordoned_log_dirs=cordoned)
+    return replace(made, log_dirs=yaml_sections.broker_log_dirs(item), cordoned_log_dirs=cordoned)
 
 
 def config_defaults(document: Document) -> Config:
@@ -331,11 +337,11 @@ def _sweep(document: Document, topics: Sequence[Topic]) -> Sweep:
     return Sweep(
         candidates=sweep.get("candidates"),
         seed=sweep.get("seed", 0),
-        grid=sections.grid(document),
+        grid=yaml_sections.grid(document),
         aims=tuple(sweep.get("aims", AIMS)),
-        choice=sections.choice(document),
+        choice=yaml_sections.choice(document),
         variants=tuple(Variant(item["name"], _changes(view, topics)) for item, view in variants(document)),
-        growth=sections.growth(document),
+        growth=yaml_sections.growth(document),
         solved=sweep.get("solved"),
         scores=sweep.get("scores"),
     )

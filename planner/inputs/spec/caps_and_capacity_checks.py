@@ -24,7 +24,7 @@ from planner.inputs.spec.build_spec import (
 )
 from planner.inputs.spec.checks import ADDED, BROKERS, GROWN, DocumentRule, RuleList, TopicRule, place_of, unknown
 from planner.inputs.spec.placement_checks import OF_REPLICAS, replicas_after
-from planner.inputs.spec.sections import (
+from planner.inputs.spec.yaml_sections import (
     PROFILES,
     REFUSED,
     broker_classes,

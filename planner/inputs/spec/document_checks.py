@@ -5,7 +5,7 @@ A limit that can't be checked for lack of numbers would let every plan pass, so 
 
 from collections.abc import Iterator
 
-from planner.inputs.spec import sections
+from planner.inputs.spec import yaml_sections
 from planner.inputs.spec.build_spec import (
     TARGET_KEYS,
     Sizes,
@@ -20,7 +20,7 @@ from planner.inputs.spec.build_spec import (
     written_brokers,
 )
 from planner.inputs.spec.checks import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated, unknown
-from planner.inputs.spec.sections import knows_sizes, knows_traffic
+from planner.inputs.spec.yaml_sections import knows_sizes, knows_traffic
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import MOMENT_ALLOWED, valid_until
 from planner.model.balance import BYTE_WINDOWS
@@ -190,12 +190,12 @@ def _bytes_are_known(document: Document) -> Iterator[PathFinding]:
 @_reads("balance", "cluster.load", "sweep.choose", "limits")
 def _hours_are_known(document: Document) -> Iterator[PathFinding]:
     """Hours need a load profile, and the busiest hours need a window on traffic."""
-    for path, allowed in sections.of_hours(document):
+    for path, allowed in yaml_sections.of_hours(document):
         if not document.get("cluster", "load"):
             message = f"{document.get(*path)!r} can't be judged without a load profile"
             yield path, f"{message}; allowed: with cluster.load, or {allowed}"
     of_traffic = (document.get("balance", name) for name in ("network_in", "network_out"))
-    if sections.at_busiest_hours(document) and all(target in (None, "none") for target in of_traffic):
+    if yaml_sections.at_busiest_hours(document) and all(target in (None, "none") for target in of_traffic):
         allowed = "allowed: together with network_in or network_out, or mean"
         yield ("balance", "at"), f"'busiest hours' needs a target for traffic; {allowed}"
 
@@ -212,7 +212,7 @@ def _variants_once(document: Document) -> Iterator[PathFinding]:
 @_reads("sweep.scenarios", *_LOADS)
 def _scenarios_once(document: Document) -> Iterator[PathFinding]:
     path: Path = ("sweep", "scenarios", "growth")
-    scenarios = sections.growth(document)
+    scenarios = yaml_sections.growth(document)
     yield from repeated((((*path, at, "name"), each.name) for at, each in enumerate(scenarios)), "a name for each")
     if scenarios and not knows_sizes(document) and not knows_traffic(document, "network_out"):
         yield path, "growth can't be judged without sizes or rates; allowed: either of them, or no scenarios"
@@ -247,7 +247,7 @@ def _log_dirs_once(document: Document) -> Iterator[PathFinding]:
 @_reads(BROKERS, ADDED)
 def _sizes_of_all_log_dirs(document: Document) -> Iterator[PathFinding]:
     for path, item in written_brokers(document):
-        sized = [log_dir.disk_bytes is not None for log_dir in sections.broker_log_dirs(item)]
+        sized = [log_dir.disk_bytes is not None for log_dir in yaml_sections.broker_log_dirs(item)]
         if any(sized) and not all(sized):
             message = f"broker {item['id']} states a size for {sized.count(True)} of {len(sized)} log dirs"
             yield (*path, "log_dirs"), f"{message}; allowed: a size for all, or for none"
@@ -273,7 +273,7 @@ def _log_dir_lists(document: Document) -> Iterator[tuple[Path, list[str], int]]:
     """Each list of log dirs: its path in the document, its log dirs' paths, and its broker."""
     for path, item in written_brokers(document):
         if "log_dirs" in item:
-            yield (*path, "log_dirs"), [log_dir.path for log_dir in sections.broker_log_dirs(item)], item["id"]
+            yield (*path, "log_dirs"), [log_dir.path for log_dir in yaml_sections.broker_log_dirs(item)], item["id"]
 
 
 def size_findings(document: Document, sizes: Sizes) -> Iterator[PathFinding]:
@@ -317,7 +317,7 @@ def _gates(document: Document, names: tuple[str, ...]) -> Iterator[tuple[str, ob
 def _can_fail(document: Document) -> Iterator[PathFinding]:
     """Failures of racks need racks, and no more brokers can fail than there are today, whatever a variant adds."""
     brokers, failures = len(brokers_today(document)), ("report", "failures")
-    for at, kind in enumerate(sections.failure_kinds(document)):
+    for at, kind in enumerate(yaml_sections.failure_kinds(document)):
         path: Path = (*failures, at) if isinstance(document.get(*failures), list) else failures
         if kind == "racks" and not _any_rack(document):
             yield path, "'racks' can't be judged, no broker has a rack; allowed: racks, or brokers"
@@ -353,7 +353,7 @@ def _captured_at_a_moment(document: Document) -> Iterator[PathFinding]:
 
 @_reads("valid_for", "cluster.captured_at")
 def _valid_from_a_moment(document: Document) -> Iterator[PathFinding]:
-    written, seconds = document.get("valid_for"), sections.valid_for_seconds(document)
+    written, seconds = document.get("valid_for"), yaml_sections.valid_for_seconds(document)
     if seconds is not None and document.get("cluster", "captured_at") is None:
         message = f"{written!r} needs a start time; allowed: together with cluster.captured_at, {MOMENT_ALLOWED}"
         yield ("valid_for",), message

@@ -15,7 +15,7 @@ from planner.inputs.spec.build_spec import (
     target_brokers,
 )
 from planner.inputs.spec.checks import CREATED, FACTORS, GROWN, RuleList, TopicRule
-from planner.inputs.spec.sections import knows_sizes, knows_traffic
+from planner.inputs.spec.yaml_sections import knows_sizes, knows_traffic
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import LARGEST
 from planner.model.cluster import MIN_INSYNC, Config, Topic, in_force, min_insync_replicas

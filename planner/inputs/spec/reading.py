@@ -13,7 +13,7 @@ from planner.inputs import cluster_load, load_profile_file
 from planner.inputs.importers import consumer_groups, log_dirs_describe
 from planner.inputs.importers.state_parts import Assignment, StatePart
 from planner.inputs.importers.terraform_show import target_notes, targets
-from planner.inputs.spec import build_spec, sections
+from planner.inputs.spec import build_spec, yaml_sections
 from planner.inputs.spec.caps_and_capacity_checks import CAPACITY_RULES, CAPACITY_TOPIC_RULES
 from planner.inputs.spec.checks import Rules, rule_findings
 from planner.inputs.spec.document_checks import DOCUMENT_RULES, known_findings, size_findings, source_findings
@@ -21,8 +21,8 @@ from planner.inputs.spec.leader_checks import LEADER_RULES, LEADER_TOPIC_RULES
 from planner.inputs.spec.new_topic_checks import NEW_TOPIC_RULES
 from planner.inputs.spec.placement_checks import PLACEMENT_RULES, SET_RULES
 from planner.inputs.spec.schema_errors import schema_findings
-from planner.inputs.spec.sections import Described
 from planner.inputs.spec.topic_checks import PATTERN_RULES, TOPIC_RULES, described_findings
+from planner.inputs.spec.yaml_sections import Described
 from planner.inputs.state.merge import Merged, merge
 from planner.inputs.state.state_files import Expected, files_in, read_file, read_text
 from planner.inputs.state.state_notes import broker_notes
@@ -31,9 +31,9 @@ from planner.inputs.yaml_source import Path as Keys
 from planner.model import file_reading
 from planner.model.build_problem import topics_after
 from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, merged
+from planner.model.document_fields import InputRow
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
 from planner.model.load_history import WeekOfLoad
-from planner.model.recorded import InputRow
 from planner.model.spec import DescribedGroup, Monthly, Spec
 from planner.model.topic_patterns import first_rule
 
@@ -113,7 +113,7 @@ def load(path: Path) -> Spec:
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
     notes = (*(_notes(spec, topics.merged) if topics.merged else ()), *topics.notes)
     cluster = replace(spec.cluster, notes=notes, outgrown=topics.outgrown)
-    traffic = sections.traffic(document)
+    traffic = yaml_sections.traffic(document)
     written_too = {broker.id for broker in build_spec.added_brokers(document)}
     # A replacement that only changes.replace_brokers names may be live and cordoned too.
     cordoned = topics.merged.cordoned if topics.merged else {}
@@ -149,8 +149,8 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
         return replace(topics, findings=(*topics.findings, *error.findings))
     except PlannerError as error:
         return replace(topics, findings=(*topics.findings, replace(found, message=str(error))))
-    today, months = topics.assignment.topics, [*sections.of_months(document)]
-    asked, week = [*sections.of_hours(document)], cluster_load.week_of_load(rows, about)
+    today, months = topics.assignment.topics, [*yaml_sections.of_months(document)]
+    asked, week = [*yaml_sections.of_hours(document)], cluster_load.week_of_load(rows, about)
     lacks = cluster_load.without_hours(today, week, asked)
     why = cluster_load.misfit(today, load, sized=sized) or (asked and lacks)
     if not why and months and not (load.growth or document.get("growth")):
@@ -168,7 +168,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
         notes=(*topics.notes, *cluster_load.notes(today, load)),
         outgrown=cluster_load.outgrown(today, load),
         growth=Monthly(load.growth, at_end=load.at_end),
-        week=None if lacks else replace(week, planned_for=sections.at_busiest_hours(document)),
+        week=None if lacks else replace(week, planned_for=yaml_sections.at_busiest_hours(document)),
     )
 
 
@@ -205,10 +205,10 @@ def _log_dirs(document: Document, folder: Path) -> LogDirs:
 
     The state files have passed every check. If several describe a broker, the first counts.
     """
-    if sections.log_dirs_tolerance(document).kind == "none":
+    if yaml_sections.log_dirs_tolerance(document).kind == "none":
         return LogDirs()
     if document.get("cluster", "topics"):
-        known = sections.inline_log_dirs(document)
+        known = yaml_sections.inline_log_dirs(document)
     else:
         described = []
         for source in _sources(document, folder):

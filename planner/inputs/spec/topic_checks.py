@@ -20,7 +20,7 @@ from planner.inputs.spec.build_spec import (
 )
 from planner.inputs.spec.checks import CREATED, FACTORS, RuleList, TopicRule, excluded_by, leaving_path, repeated
 from planner.inputs.spec.new_topic_checks import altered, in_force_least, origin
-from planner.inputs.spec.sections import Described, growth
+from planner.inputs.spec.yaml_sections import Described, growth
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import LARGEST
 from planner.model.cluster import MIN_INSYNC, some

@@ -36,10 +36,10 @@ from planner.model.cluster import (
     partition_name,
     some,
 )
+from planner.model.document_fields import LARGEST_ID
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.formats import brokers as named_brokers
 from planner.model.formats import counted, first_names
-from planner.model.recorded import LARGEST_ID
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from planner.inputs.importers import (
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
+from planner.model.document_fields import InputRow
 from planner.model.errors import Finding, ImportStateError, Place, SetupError, SpecError
 from planner.model.file_reading import UnreadableError
-from planner.model.recorded import InputRow
 
 Expected = Literal["state", "assignment", "sizes"]
 

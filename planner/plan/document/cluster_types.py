@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypedDict
 
 from msgspec import Meta
 
-from planner.model.recorded import (
+from planner.model.document_fields import (
     BrokerId,
     Count,
     LogDirMoveRow,

@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import inspect as types
 
+from planner.model.document_fields import LARGEST, Section
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import json_value
 from planner.model.generated_text import escaped, json_text
-from planner.model.recorded import LARGEST, Section
 from planner.plan.document import plan_types
 from planner.plan.document.plan_types import Plan, RestartDocument
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, structs
 
-from planner.model.recorded import (
+from planner.model.document_fields import (
     LARGEST,
     Count,
     NameText,

@@ -8,8 +8,7 @@ from msgspec import structs
 
 from planner.execution.batch_costs_and_risks import RisksSection
 from planner.execution.limits_and_safety import LimitRow
-from planner.model.generated_text import canonical_json
-from planner.model.recorded import (
+from planner.model.document_fields import (
     BrokerId,
     Count,
     InputRow,
@@ -22,6 +21,7 @@ from planner.model.recorded import (
     TopicName,
     doc,
 )
+from planner.model.generated_text import canonical_json
 from planner.plan.document import cluster_types, comparison_types, partition_types, request_types
 from planner.plan.document.whatif_types import ConsumersSection, FailuresSection, GrowthSection
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from planner.model.cluster import ApartBy
-from planner.model.recorded import (
+from planner.model.document_fields import (
     LARGEST,
     BrokerId,
     BrokerKey,

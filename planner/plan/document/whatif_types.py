@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from planner.model.recorded import (
+from planner.model.document_fields import (
     BrokerId,
     Count,
     Number,

@@ -27,13 +27,9 @@ from planner.strategies.flow.placement import Placed, on_brokers, widened
 from planner.strategies.flow.placement_network import Layout, windowed
 from planner.strategies.flow.tie_exchanges import after_flows, settle, ties
 from planner.strategies.lagrangian_bound import GRAIN, Case, Certificate
-from planner.strategies.load_windows import linear_program
+from planner.strategies.load_windows import price_program
 from planner.strategies.load_windows.allowed_plans import allowed, closed, reached
-from planner.strategies.load_windows.branch_and_bound import branchings
-from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.local_search import at_edges, polish, repair
-from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, of_layout
-from planner.strategies.load_windows.proof import (
+from planner.strategies.load_windows.attempts_at_prices import (
     Best,
     Bound,
     PlacedPlan,
@@ -47,8 +43,12 @@ from planner.strategies.load_windows.proof import (
     of_proof,
     without_prices,
 )
-from planner.strategies.load_windows.share_program import Fits, rounded, roundings
-from planner.strategies.load_windows.topic_plans import mixtures
+from planner.strategies.load_windows.branch_and_bound import branchings
+from planner.strategies.load_windows.byte_loads import byte_loads
+from planner.strategies.load_windows.column_generation import mixtures
+from planner.strategies.load_windows.local_search import at_edges, polish, repair
+from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, of_layout
+from planner.strategies.load_windows.lp_relaxation import Fits, rounded, roundings
 from planner.strategies.work_limits import (
     CASE_SOLVES,
     CLOSE,
@@ -81,7 +81,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     prices = None
     if no_cases and not _is_best(task, none, closest, base):
         # The prices of a program that may leave as much outside as the plan does.
-        close = linear_program.byte_prices(task.layout, task.wanted, task.loads, closest.outside)
+        close = price_program.byte_prices(task.layout, task.wanted, task.loads, closest.outside)
         prices = None if close is None else in_parts(task, close)
     if prices is not None and (found := at_prices(task, prices)) is not None:
         nearer = _finished(task, task.placement(found.placed.chosen), prices, None)
@@ -303,7 +303,7 @@ def _thorough(task: Task, _: Placed, best: Best) -> _Found:
         yield _finished(task, task.placement(chosen), prices, best.bound), best.bound
     if prices is not None or task.effort.spent:
         return
-    if (close := linear_program.byte_prices(task.layout, task.wanted, task.loads)) is None:
+    if (close := price_program.byte_prices(task.layout, task.wanted, task.loads)) is None:
         return
     prices = in_parts(task, close)
     if (found := at_prices(task, prices)) is None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from planner.model.problem import BoolArray, FloatArray, IntArray
 from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Branch, Case, Certificate, Part, Prices, at_edges
-from planner.strategies.load_windows.share_program import Decision, Duals, Fits, ShareProgram, as_decided, is_split
+from planner.strategies.load_windows.lp_relaxation import Decision, Duals, Fits, ShareProgram, as_decided, is_split
 from planner.strategies.work_limits import (
     BRANCHES_TRIED,
     CASE_COLUMNS,

@@ -45,10 +45,10 @@ from planner.strategies.load_windows.allowed_plans import (
     reached,
     within,
 )
+from planner.strategies.load_windows.attempts_at_prices import facts, proof
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
-from planner.strategies.load_windows.proof import facts, proof
-from planner.strategies.load_windows.share_program import Fits
+from planner.strategies.load_windows.lp_relaxation import Fits
 from planner.strategies.load_windows.window_positions import BestPosition, Started, WideWindows
 
 # Prices of topics that can't begin at a start have at most so many bits: they far exceed all others, and the bound is

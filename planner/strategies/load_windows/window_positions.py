@@ -27,9 +27,9 @@ from planner.strategies.flow.min_cost_flow import CostRangeError
 from planner.strategies.flow.placement import Placed, place
 from planner.strategies.flow.placement_network import Layout
 from planner.strategies.load_windows.allowed_plans import Begins, OpenWindows, excess_and_cost_of_topics, open_windows
+from planner.strategies.load_windows.attempts_at_prices import Best, facts, proof
 from planner.strategies.load_windows.balanced_placement import Evened
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
-from planner.strategies.load_windows.proof import Best, facts, proof
 from planner.strategies.work_limits import (
     AT_STARTS,
     FEW_START_COLUMNS,

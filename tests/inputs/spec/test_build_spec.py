@@ -11,7 +11,7 @@ from small_specs import SMALL, spec_of
 
 from planner.model.balance import Tolerance
 from planner.model.cluster import Broker
-from planner.model.recorded import SpecLimits
+from planner.model.document_fields import SpecLimits
 from planner.model.spec import Choice, Spec
 
 

@@ -11,7 +11,7 @@ import pytest
 from planner.inputs.spec.reading import load
 from planner.model.balance import NO_TOLERANCE, Balance, Tolerance
 from planner.model.cluster import Broker, Partition, Topic
-from planner.model.recorded import InputRow, ReplicationFactorRow, SpecLimits
+from planner.model.document_fields import InputRow, ReplicationFactorRow, SpecLimits
 from planner.model.spec import (
     BatchRules,
     BrokerClass,

@@ -8,7 +8,7 @@ import pytest
 from bad_cluster_specs import after, findings
 
 from planner.inputs.spec.reading import load
-from planner.model.recorded import PlacementRuleRow
+from planner.model.document_fields import PlacementRuleRow
 
 # Brokers 1 and 4 are in rack a, 2 in b, 3 in c; orders has 3 replicas of 2 partitions.
 FOUR = "changes: {add_brokers: [{id: 4, rack: a}]}\n"

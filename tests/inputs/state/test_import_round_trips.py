@@ -17,8 +17,8 @@ from state_texts import read_topics
 from planner.cli.importing import ImportOptions, import_state
 from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.spec.reading import load
-from planner.inputs.state.import_drain_size_specs import Imported, describe, log_dirs, text, topic_configs
 from planner.inputs.state.merge import merge
+from planner.inputs.state.spec_writer import Imported, describe, log_dirs, text, topic_configs
 from planner.inputs.state.state_files import read_part
 from planner.model.cluster import Broker, Partition, Topic
 from planner.plan import build

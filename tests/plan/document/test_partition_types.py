@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plan_documents import row
 
-from planner.model.recorded import TopicPartition
+from planner.model.document_fields import TopicPartition
 from planner.plan.document.partition_types import PartitionRow, StepRow
 
 

@@ -11,7 +11,7 @@ import pytest
 from golden_plans import GOLDEN, golden
 from jsonschema import Draft202012Validator
 
-from planner.model.recorded import Section
+from planner.model.document_fields import Section
 from planner.plan.document.plan_types import Plan, RestartDocument
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from planner.model.recorded import SpecLimits
+from planner.model.document_fields import SpecLimits
 from planner.plan.document.request_types import AddPartitionsRow, CreateTopicRow, SpecSection, SpecTopics
 
 

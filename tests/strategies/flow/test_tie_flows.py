@@ -15,8 +15,8 @@ from numpy.random import Generator
 
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Broker
+from planner.model.document_fields import ReplicationFactorRow
 from planner.model.problem import IntArray, LongArray, Problem
-from planner.model.recorded import ReplicationFactorRow
 from planner.model.spec import Changes
 from planner.scoring import score
 from planner.scoring.score import ScoringBasis

@@ -13,17 +13,17 @@ from clusters import spec_of
 from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
 from planner.model.problem import Problem
-from planner.plan import bound_and_proof, bound_json
+from planner.plan import bound_json, bound_section
 from planner.scoring.windows import windows
 from planner.strategies import optimum
 from planner.strategies.flow.placement import place, widened
 from planner.strategies.flow.placement_network import bounds as count_windows
 from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.lagrangian_bound import Branch, Certificate, least
+from planner.strategies.load_windows.attempts_at_prices import facts, proof
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.proof import facts, proof
-from planner.strategies.load_windows.share_program import Duals, Fits, ShareProgram, rounded
+from planner.strategies.load_windows.lp_relaxation import Duals, Fits, ShareProgram, rounded
 from planner.strategies.work_limits import CASE_SOLVES, Effort
 
 RACKS = {
@@ -121,7 +121,7 @@ def test_by_itself_from_its_document() -> None:
     again = bound_json.from_document(json.loads(bound_json.encoded(made)))
     assert (least(made), "branches") == (
         least(again),
-        bound_and_proof.method(again, forced_only=False),
+        bound_section.method(again, forced_only=False),
     )
 
 

@@ -22,8 +22,8 @@ from planner.strategies import lagrangian_bound
 from planner.strategies.flow.placement_network import bounds as count_windows
 from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices, at_edges, none_priced
+from planner.strategies.load_windows.attempts_at_prices import facts, in_units
 from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.proof import facts, in_units
 from planner.strategies.optimum import solve
 from planner.sweep.candidates import STRATEGIES, Candidate
 

@@ -18,10 +18,10 @@ from planner.scoring.windows import windows
 from planner.strategies import optimum, work_limits
 from planner.strategies.flow.placement import on_brokers
 from planner.strategies.flow.placement_network import lay_out
+from planner.strategies.load_windows.attempts_at_prices import Task, at_prices, facts
 from planner.strategies.load_windows.byte_loads import byte_loads
+from planner.strategies.load_windows.column_generation import Mixed, mixtures
 from planner.strategies.load_windows.local_search_state import of_layout
-from planner.strategies.load_windows.proof import Task, at_prices, facts
-from planner.strategies.load_windows.topic_plans import Mixed, mixtures
 from planner.strategies.work_limits import ASKED, Effort, Worth
 
 

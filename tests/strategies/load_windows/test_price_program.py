@@ -23,10 +23,10 @@ from planner.strategies import lagrangian_bound
 from planner.strategies.flow.placement import place
 from planner.strategies.flow.placement_network import Layout, lay_out
 from planner.strategies.lagrangian_bound import GRAIN
-from planner.strategies.load_windows import linear_program
+from planner.strategies.load_windows import price_program
+from planner.strategies.load_windows.attempts_at_prices import facts, proof
 from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads, priced
-from planner.strategies.load_windows.linear_program import Method, Program, first_order_prices, solve
-from planner.strategies.load_windows.proof import facts, proof
+from planner.strategies.load_windows.price_program import Method, Program, first_order_prices, solve
 
 # Three units in all at 1, 2 and 4 each: at most two of the first kind, and at least two of the last two kinds.
 PROGRAM = Program(
@@ -83,7 +83,7 @@ def parts(problem: Problem) -> tuple[Layout, ByteLoads]:
 def prices_of(problem: Problem) -> FloatArray | None:
     """The prices (D, Bt) of a problem's windows."""
     layout, loads = parts(problem)
-    return linear_program.byte_prices(layout, windows(problem, problem.balance), loads)
+    return price_program.byte_prices(layout, windows(problem, problem.balance), loads)
 
 
 def expansion(**rest: Any) -> Problem:
@@ -118,7 +118,7 @@ def test_traffic_is_priced_by_what_has_to_be_copied_for_it() -> None:
 def test_first_order_prices_of_bytes_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """The method for larger programs gives nearly the exact prices, and the same prices every time."""
     problem = within(expansion(), disk=50)
-    monkeypatch.setattr(linear_program, "EXACT_PRICE_COLUMNS", 0)
+    monkeypatch.setattr(price_program, "EXACT_PRICE_COLUMNS", 0)
     first, again = found(prices_of(problem)), found(prices_of(problem))
     assert np.abs(first - [[0, 0, 1]]).max() < 0.02
     assert first.tolist() == again.tolist()
@@ -130,10 +130,8 @@ def test_no_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     lone = problem_of({1: "a", 2: "b", 3: "b"}, {"a": [(1, 2), (1, 3)]}, sizes=10)
     # Broker 1 is alone in its rack, so both partitions are on it; half a share is too little for them.
     tight = replace(parts(within(lone, disk=10))[1], windows=np.array([[[0, 0, 0], [10, 40, 40]]]))
-    assert (
-        linear_program.byte_prices(lay_out(lone, 0), windows(lone, balance_of("none", "none", "none")), tight) is None
-    )
-    monkeypatch.setattr(linear_program, "PRICE_COLUMNS", 10)
+    assert price_program.byte_prices(lay_out(lone, 0), windows(lone, balance_of("none", "none", "none")), tight) is None
+    monkeypatch.setattr(price_program, "PRICE_COLUMNS", 10)
     assert prices_of(within(expansion(), disk=50)) is None
 
 
@@ -143,8 +141,8 @@ def test_racks_that_are_too_many_are_taken_together(racks: str, monkeypatch: pyt
     rows = {"a": [(1,)] * 4 + [(2,)] * 4}
     one, two, three = racks
     problem = problem_of({1: one, 2: two}, rows, sizes=10, changes=Changes(add_brokers=(Broker(3, three),)))
-    monkeypatch.setattr(linear_program, "PRICE_COLUMNS", 29)
-    monkeypatch.setattr(linear_program, "PRICE_RACKS", 1)
+    monkeypatch.setattr(price_program, "PRICE_COLUMNS", 29)
+    monkeypatch.setattr(price_program, "PRICE_RACKS", 1)
     assert [[0, 0, 1]] == np.round(found(prices_of(within(problem, disk=50))), 6).tolist()
 
 

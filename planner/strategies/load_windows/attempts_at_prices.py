@@ -20,7 +20,7 @@ from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, 
 from planner.strategies.load_windows.allowed_plans import within
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, SearchState
-from planner.strategies.load_windows.share_program import whole
+from planner.strategies.load_windows.lp_relaxation import whole
 from planner.strategies.work_limits import Effort
 
 # Prices above this many times the worth of a byte would exceed the solver's arithmetic.

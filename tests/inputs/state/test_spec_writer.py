@@ -9,7 +9,7 @@ import yaml
 
 from planner.inputs.importers.state_parts import TopicTarget
 from planner.inputs.importers.terraform_show import Targets
-from planner.inputs.state.import_drain_size_specs import (
+from planner.inputs.state.spec_writer import (
     TITLE,
     Imported,
     describe,

@@ -19,10 +19,10 @@ from planner.model.spec import Changes
 from planner.scoring import independent_check
 from planner.scoring.windows import windows
 from planner.strategies.flow.placement_network import lay_out
-from planner.strategies.load_windows import share_program
+from planner.strategies.load_windows import lp_relaxation
+from planner.strategies.load_windows.attempts_at_prices import facts
 from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.proof import facts
-from planner.strategies.load_windows.share_program import Fits, Rounded, ShareProgram, roundings
+from planner.strategies.load_windows.lp_relaxation import Fits, Rounded, ShareProgram, roundings
 from planner.strategies.work_limits import Effort
 
 
@@ -75,7 +75,7 @@ def test_work_is_limited_by_the_number_of_columns(monkeypatch: pytest.MonkeyPatc
     loads = byte_loads(problem, layout, wanted)
     about = facts(problem, layout, loads), Fits.of(layout, wanted, loads), (0,), layout.rows
     assert ShareProgram(*about).least(()) is not None
-    monkeypatch.setattr(share_program, "_WORK_A_COLUMN", 0)
+    monkeypatch.setattr(lp_relaxation, "_WORK_A_COLUMN", 0)
     assert ShareProgram(*about).least(()) is None
 
 
@@ -106,13 +106,13 @@ def test_no_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
     loads = byte_loads(lone, layout, windows(lone, with_disk(lone, 10).balance))
     tight = replace(loads, windows=np.array([[[0, 0, 0], [10, 40, 40]]]))
     assert [] == list(roundings(lone, layout, windows(lone, lone.balance), tight, Effort(10**12)))
-    monkeypatch.setattr(share_program.work_limits, "FRACTION_COLUMNS", 17)
+    monkeypatch.setattr(lp_relaxation.work_limits, "FRACTION_COLUMNS", 17)
     assert [] == rounded(expansion())
 
 
 def test_no_more_rounds_than_their_columns_are_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     """A round has 18 columns, so a limit of 36 columns allows two rounds."""
-    monkeypatch.setattr(share_program.work_limits, "FRACTION_COLUMNS_IN_ALL", 36)
+    monkeypatch.setattr(lp_relaxation.work_limits, "FRACTION_COLUMNS_IN_ALL", 36)
     assert 2 == len(rounded(expansion()))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.inputs.spec.sections import execution, groups
+from planner.inputs.spec.yaml_sections import execution, groups
 from planner.inputs.yaml_source import Document, read_yaml
 from planner.model.spec import UNSTATED, BatchRules, ConsumerMember, Execution
 

@@ -20,7 +20,7 @@ from planner.scoring.independent_check import check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.strategies import kafka_classic
 from planner.strategies.kafka_classic import draws
-from planner.sweep import classic_scores
+from planner.sweep import kafka_classic_scores
 from planner.sweep.candidates import CandidateRun, Candidates
 from planner.sweep.evaluate import evaluated
 
@@ -37,7 +37,7 @@ def test_drawn_candidates_score_alike(problem: Problem, seeds: list[int]) -> Non
     basis = ScoringBasis.of(problem)
     brokers = int(problem.targets.sum())
     starts, shifts = draws(np.array(seeds), len(problem.topic_names), brokers)
-    found = classic_scores.by_tables(basis, starts, shifts)
+    found = kafka_classic_scores.by_tables(basis, starts, shifts)
     for at, seed in enumerate(seeds):
         assignment = kafka_classic.assign(problem, seed)
         assert one(score(basis, assignment), 0) == one(found, at)
@@ -48,7 +48,7 @@ def test_common_leaders_are_in_no_table() -> None:
     lists = {"a": [(1, 2), (2, 1)], "b": [(2, 1), (1, 2)]}
     plain, together = (problem_of(no_racks(1, 2), lists, together=groups) for groups in ((), (("a", "b"),)))
     usable = [
-        (classic_scores.has_tables(basis), classic_scores.has_sums(basis))
+        (kafka_classic_scores.has_tables(basis), kafka_classic_scores.has_sums(basis))
         for basis in map(ScoringBasis.of, (plain, together))
     ]
     assert [(True, True), (False, False)] == usable
@@ -64,7 +64,7 @@ def test_traffic_and_windows_of_bytes_score_alike(problem: Problem, seed: int) -
     """The same with rates, capacities and windows of bytes."""
     basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array([seed]), len(problem.topic_names), int(problem.targets.sum()))
-    found = classic_scores.by_tables(basis, starts, shifts)
+    found = kafka_classic_scores.by_tables(basis, starts, shifts)
     assignment = kafka_classic.assign(problem, seed)
     assert one(score(basis, assignment), 0) == one(found, 0)
 
@@ -77,7 +77,7 @@ def test_scenarios_score_alike(problem: Problem, seed: int, factors: list[int]) 
     problem = replace(problem, scenario_names=tuple(map(str, range(len(factors)))), scenario_ppm=grown)
     basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array([seed]), len(problem.topic_names), int(problem.targets.sum()))
-    found = classic_scores.by_tables(basis, starts, shifts)
+    found = kafka_classic_scores.by_tables(basis, starts, shifts)
     assignment = kafka_classic.assign(problem, seed)
     assert one(score(basis, assignment), 0) == one(found, 0)
 
@@ -90,7 +90,7 @@ def test_given_candidates_score_alike(problem: Problem, data: st.DataObject) -> 
     brokers = int(problem.targets.sum())
     start, shift = data.draw(st.integers(0, brokers - 1)), data.draw(st.integers(0, 3 * brokers))
     columns = (np.full((1, len(problem.topic_names)), value, dtype=np.int32) for value in (start, shift))
-    found = classic_scores.by_tables(basis, *columns)
+    found = kafka_classic_scores.by_tables(basis, *columns)
     assignment = kafka_classic.assign(problem, 0, start, shift)
     assert one(score(basis, assignment), 0) == one(found, 0)
 
@@ -101,8 +101,8 @@ def test_more_candidates_than_a_block() -> None:
     basis = ScoringBasis.of(problem)
     pairs = np.arange(5000) % 6
     starts, shifts = (np.repeat(column[:, None], 2, axis=1) for column in (pairs // 2, pairs % 2))
-    found = classic_scores.by_tables(basis, starts, shifts)
-    six = classic_scores.by_tables(basis, starts[:6], shifts[:6])
+    found = kafka_classic_scores.by_tables(basis, starts, shifts)
+    six = kafka_classic_scores.by_tables(basis, starts[:6], shifts[:6])
     assert all(
         np.array_equal(np.resize(few, 5000), many)
         for few, many in zip(asdict(six).values(), asdict(found).values(), strict=True)
@@ -114,7 +114,7 @@ def test_one_broker() -> None:
     problem = problem_of(no_racks(7), {"x": [(7,), (7,)]})
     basis = ScoringBasis.of(problem)
     zero = np.zeros((1, 1), dtype=np.int32)
-    found = one(classic_scores.by_tables(basis, zero, zero), 0)
+    found = one(kafka_classic_scores.by_tables(basis, zero, zero), 0)
     assert (0, 0, 2) == (found["bytes_moved"], found["violations"], found["replicas_max"])
 
 
@@ -122,14 +122,14 @@ def test_worthwhile() -> None:
     """Tables are made for small clusters, but not if they would be larger than the sweep itself."""
     few = problem_of(no_racks(*range(10)), {"x": [(0,)] * 10})
     many = problem_of(no_racks(*range(1000)), {"x": [(0,)] * 30})
-    assert (True, False) == tuple(classic_scores.has_tables(ScoringBasis.of(each)) for each in (few, many))
+    assert (True, False) == tuple(kafka_classic_scores.has_tables(ScoringBasis.of(each)) for each in (few, many))
 
 
 def assert_sums_alike(problem: Problem, seeds: list[int]) -> None:
     """Asserts that every term and the digest are equal for these seeds."""
     basis = ScoringBasis.of(problem)
     starts, shifts = draws(np.array(seeds), len(problem.topic_names), int(problem.targets.sum()))
-    found = classic_scores.by_sums(basis, starts, shifts)
+    found = kafka_classic_scores.by_sums(basis, starts, shifts)
     for at, seed in enumerate(seeds):
         assignment = kafka_classic.assign(problem, seed)
         assert one(score(basis, assignment), 0) == one(found, at)
@@ -139,7 +139,7 @@ def answered(problem: Problem) -> Problem:
     """The problem without parts that sums can't score, if that is possible."""
     balance = replace(problem.balance, topic_leaders=NO_TOLERANCE)
     asked = replace(problem, balance=balance, out_of_sync=None)
-    assume(classic_scores.has_sums(ScoringBasis.of(asked)))
+    assume(kafka_classic_scores.has_sums(ScoringBasis.of(asked)))
     return asked
 
 
@@ -164,7 +164,7 @@ def test_sums_of_traffic_and_windows_of_bytes(problem: Problem, drawn: list[int]
 def test_sums_of_the_benchmarks_clusters(name: str) -> None:
     """Clusters with racks and sizes, some of them larger than the random ones."""
     problem = build_problem.build(cases.to_spec(cases.make(name)))
-    assert classic_scores.has_sums(ScoringBasis.of(problem))
+    assert kafka_classic_scores.has_sums(ScoringBasis.of(problem))
     assert_sums_alike(problem, [1, 2, 3])
 
 
@@ -179,4 +179,4 @@ def test_what_sums_do_not_answer_is_placed_one_by_one() -> None:
         replace(plain, replication_factors=np.array([2, 4], dtype=np.int32)),
         replace(plain, size_bytes=np.array([1 << 55, 1])),
     )
-    assert [True, *[False] * 5] == [classic_scores.has_sums(ScoringBasis.of(each)) for each in (plain, *others)]
+    assert [True, *[False] * 5] == [kafka_classic_scores.has_sums(ScoringBasis.of(each)) for each in (plain, *others)]

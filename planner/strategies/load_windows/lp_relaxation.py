@@ -26,8 +26,8 @@ from planner.strategies.flow.placement import on_brokers, place
 from planner.strategies.flow.placement_network import Layout, bounds
 from planner.strategies.lagrangian_bound import BoundFacts
 from planner.strategies.load_windows.byte_loads import ByteLoads
-from planner.strategies.load_windows.linear_program import Program, ProgramRows, solve
 from planner.strategies.load_windows.local_search_state import MostOutside
+from planner.strategies.load_windows.price_program import Program, ProgramRows, solve
 
 # The cost of a byte outside a window in copied bytes; of a replica outside in copies of the largest row.
 _OUTSIDE, _TOO_MANY = 100.0, 10.0

@@ -14,7 +14,7 @@ from test_headline import LEFT
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Apart, ApartBy, Broker, Cluster, Partition, Topic
 from planner.model.spec import Changes, Spec, Sweep
-from planner.plan import bound_and_proof, bound_json, headline
+from planner.plan import bound_json, bound_section, headline
 
 
 @pytest.mark.parametrize(("by", "of_split"), [("broker", True), ("rack_leaders", False)])
@@ -23,7 +23,7 @@ def test_a_split_of_who_leads_is_no_part_of_the_proof(by: ApartBy, of_split: boo
     made = planned(Balance())
     assert made.bound is not None
     certificate = bound_json.from_document(json.loads(made.bound))
-    said = bound_and_proof.proof(certificate, False, [Apart(("x", "y"), ((1,), (2,)), False, by)])
+    said = bound_section.proof(certificate, False, [Apart(("x", "y"), ((1,), (2,)), False, by)])
     assert of_split == ("for this split of the brokers among topics that are apart" in said)
 
 
@@ -42,7 +42,7 @@ def test_targets_that_give_way_to_a_disk_are_named() -> None:
 @pytest.mark.parametrize(("moved", "least", "gap"), [(0, 0, 0.0), (100, 100, 0.0), (100, 99, 1.0), (3, 2, 33.334)])
 def test_gap_in_per_cent(moved: int, least: int, gap: float) -> None:
     """The gap is how much more than the bound the plan moves, in per cent of the plan's own bytes."""
-    assert gap == bound_and_proof.gap_percent(moved, least)
+    assert gap == bound_section.gap_percent(moved, least)
 
 
 EXCESS = {"replicas": 3, "least_replicas": 3, "loads": 0, "least_loads": 0, "furthest": []}
@@ -69,24 +69,24 @@ def test_a_gap_has_a_percentage_where_that_tells_something(least: int, share: st
     """The gap has no percentage above 1,000 %, for example if the bound is a few bytes and a whole partition moves."""
     bound = typed(met(bound=small()["bound"] | {"bytes_moved": 110, "least_bytes_moved": least})).bound
     above = f"at most {110 - least} B{share} above the proven minimum" if least < 110 else "the proven minimum"
-    assert (above if least else "the minimum is unknown") == bound_and_proof.gap_to_least(bound)
+    assert (above if least else "the minimum is unknown") == bound_section.gap_to_least(bound)
 
 
 def test_a_plan_of_another_balance_is_not_of_the_one_asked_for() -> None:
     """A plan for looser targets says so, and its bound is for those targets."""
     plan = typed(made_for("50%", ("disk",)))
-    assert bound_and_proof.looser(plan)
+    assert bound_section.looser(plan)
     assert "the balance is looser than asked: bytes" == headline.balance_missed(plan)
     assert "the proven minimum at the targets with disk 50%; " in headline.headline(plan)
-    assert f"meets the targets with disk 50%{RACKS}" == bound_and_proof.bounded(plan)
-    assert not bound_and_proof.looser(typed(small()))
+    assert f"meets the targets with disk 50%{RACKS}" == bound_section.bounded(plan)
+    assert not bound_section.looser(typed(small()))
 
 
 def test_a_narrower_target_than_asked_is_said_too() -> None:
     """A plan for stricter targets than asked for says so, because other plans that meet the targets copy less."""
     plan = typed(made_for("5%"))
     assert "the proven minimum at the targets with disk 5%; " in headline.headline(plan)
-    assert f"meets the targets with disk 5%{RACKS}" == bound_and_proof.bounded(plan)
+    assert f"meets the targets with disk 5%{RACKS}" == bound_section.bounded(plan)
 
 
 def test_what_is_missed_at_another_balance_is_missed_there() -> None:
@@ -95,7 +95,7 @@ def test_what_is_missed_at_another_balance_is_missed_there() -> None:
     document["balance"]["relaxed"] = small()["balance"]["relaxed"]
     plan = typed(document)
     assert "the proven minimum for a balance this close to the targets with disk 5%; " in headline.headline(plan)
-    assert f"comes as close to the targets with disk 5%{RACKS}" == bound_and_proof.bounded(plan)
+    assert f"comes as close to the targets with disk 5%{RACKS}" == bound_section.bounded(plan)
 
 
 def test_an_adopted_plan_is_as_even_as_it_is() -> None:
@@ -103,16 +103,16 @@ def test_an_adopted_plan_is_as_even_as_it_is() -> None:
     adopted = {"file": "a", "sha256": "ab" * 32, "format": "JSON", "partitions": 2, "partitions_there": 0}
     plan = typed(made_for("50%", ("disk",)) | {"adopted": adopted})
     assert "the proven minimum at this looser balance; " in headline.headline(plan)
-    assert f"ends as even as this one{RACKS}" == bound_and_proof.bounded(plan)
+    assert f"ends as even as this one{RACKS}" == bound_section.bounded(plan)
 
 
 def test_a_bound_about_unmet_targets_says_so() -> None:
     """If targets are missed, the bound is for plans as close to them; if only disk limits are exceeded, for those."""
     plan = small()
     outside = plan | {"bound": plan["bound"] | {"excess": EXCESS}}
-    assert f"comes as close to the targets{RACKS}" == bound_and_proof.bounded(typed(outside))
+    assert f"comes as close to the targets{RACKS}" == bound_section.bounded(typed(outside))
     outside["balance"]["relaxed"] = []
-    assert f"exceeds the disk limits by no more{RACKS}" == bound_and_proof.bounded(typed(outside))
+    assert f"exceeds the disk limits by no more{RACKS}" == bound_section.bounded(typed(outside))
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_rules_are_part_of_what_is_proven(by: str, kept: str, split: str) -> Non
         "apart": [{"topics": ["a", "b"], "by": by, "sides": [[1, 2], [3, 4]], "proven": False}],
     }
     plan["brokers"][0] |= {"max_replicas": 40}
-    assert f"meets the targets, spreads replicas over the racks {kept}" == bound_and_proof.bounded(typed(plan))
-    assert split == bound_and_proof.of_split(typed(plan))
-    assert f"{split} that {bound_and_proof.bounded(typed(plan))}" == bound_and_proof.covered(typed(plan))
+    assert f"meets the targets, spreads replicas over the racks {kept}" == bound_section.bounded(typed(plan))
+    assert split == bound_section.of_split(typed(plan))
+    assert f"{split} that {bound_section.bounded(typed(plan))}" == bound_section.covered(typed(plan))
 
 
 @pytest.mark.parametrize(("shut", "named"), [((1,), "broker 1"), ((1, 2), "brokers 1–2")])
@@ -143,21 +143,21 @@ def test_cordoned_brokers_are_part_of_what_is_proven(shut: tuple[int, ...], name
     for broker in plan["brokers"]:
         broker |= {"cordoned": True} if broker["id"] in shut else {}
     expected = f"meets the targets, spreads replicas over the racks and copies nothing to the cordoned {named}"
-    assert expected == bound_and_proof.bounded(typed(plan))
+    assert expected == bound_section.bounded(typed(plan))
 
 
 def test_racks_as_today_are_part_of_what_is_proven() -> None:
     """With racks as today, the bound is for plans that spread replicas at least as evenly as today."""
     plan = met()
     plan["spec"] |= {"racks_as_today": True}
-    assert f"meets the targets{RACKS} at least as evenly as today" == bound_and_proof.bounded(typed(plan))
+    assert f"meets the targets{RACKS} at least as evenly as today" == bound_section.bounded(typed(plan))
 
 
 def test_topics_that_may_not_move_are_part_of_what_is_proven() -> None:
     """The bound is for plans that leave excluded topics alone; it mentions racks only if the rack rule is on."""
     plan = met(rack_aware=False)
     plan["spec"]["topics"] |= {"exclude": ["a"]}
-    assert "meets the targets and leaves excluded topics where they are" == bound_and_proof.bounded(typed(plan))
+    assert "meets the targets and leaves excluded topics where they are" == bound_section.bounded(typed(plan))
 
 
 def test_partitions_that_stay_are_part_of_what_is_proven() -> None:
@@ -165,10 +165,10 @@ def test_partitions_that_stay_are_part_of_what_is_proven() -> None:
     plan = met()
     plan["spec"]["topics"] |= {"on_brokers": [2, 4]}
     only = "changes only partitions on broker 2 and broker 4"
-    assert f"meets the targets, spreads replicas over the racks and {only}" == bound_and_proof.bounded(typed(plan))
+    assert f"meets the targets, spreads replicas over the racks and {only}" == bound_section.bounded(typed(plan))
     step = typed(met(complete=False, unfinished=LEFT))
     does = "ends as even as this one, spreads replicas over the racks and leaves the same 20 partitions for later"
-    assert f" of this step that {does}" == bound_and_proof.covered(step)
+    assert f" of this step that {does}" == bound_section.covered(step)
 
 
 def test_that_nothing_meets_all_targets_is_said_where_it_is_proven() -> None:

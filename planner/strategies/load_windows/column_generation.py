@@ -22,10 +22,10 @@ from planner.strategies.flow.min_cost_flow import CostRangeError
 from planner.strategies.flow.placement import on_brokers, place
 from planner.strategies.flow.placement_network import Layout, windowed
 from planner.strategies.lagrangian_bound import GRAIN
+from planner.strategies.load_windows.attempts_at_prices import Bound, Priced, Task, at_prices, in_parts
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
-from planner.strategies.load_windows.linear_program import Method, Program, solve
-from planner.strategies.load_windows.proof import Bound, Priced, Task, at_prices, in_parts
-from planner.strategies.load_windows.share_program import rounded
+from planner.strategies.load_windows.lp_relaxation import rounded
+from planner.strategies.load_windows.price_program import Method, Program, solve
 from planner.strategies.work_limits import (
     FAIR,
     SHAKEN_BY,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from planner.model.recorded import (
+from planner.model.document_fields import (
     LARGEST,
     BrokerId,
     BrokerKey,

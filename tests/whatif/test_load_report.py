@@ -9,7 +9,7 @@ from planner.inputs import load_profile_file
 from planner.inputs.cluster_load import cluster_load
 from planner.model.load_history import About, Findings, Span
 from planner.report import markdown
-from planner.whatif import load_view
+from planner.whatif import load_report
 
 ABOUT = About(Span(498_216, 498_216 + 672))
 
@@ -22,9 +22,9 @@ def row(topic: str, partition: int, rate: int | None, growth: float | None = Non
     return found | {"growth_per_month": growth, "coverage": 1.0, "source": "measured"}
 
 
-def summary(*rows: dict[str, object], about: About = ABOUT) -> load_view.LoadSummary:
+def summary(*rows: dict[str, object], about: About = ABOUT) -> load_report.LoadSummary:
     """The summary of these rows."""
-    return load_view.summary(pa.Table.from_pylist(list(rows), load_profile_file.PROFILE_SCHEMA), about)
+    return load_report.summary(pa.Table.from_pylist(list(rows), load_profile_file.PROFILE_SCHEMA), about)
 
 
 def test_topics_and_hours_are_sums_with_the_busiest_first() -> None:
@@ -49,8 +49,8 @@ def test_sizes_that_are_unknown_are_said_to_be() -> None:
         none.lacking,
     )
     assert 10 == some.size_bytes
-    assert "1 partition without a size, which the sums leave out" in load_view.blocks(some)[0][1].lines
-    assert not any("without" in line for line in load_view.blocks(none)[0][1].lines)
+    assert "1 partition without a size, which the sums leave out" in load_report.blocks(some)[0][1].lines
+    assert not any("without" in line for line in load_report.blocks(none)[0][1].lines)
 
 
 def test_growth_is_weighted_by_rates() -> None:
@@ -64,7 +64,7 @@ def test_growth_is_weighted_by_rates() -> None:
 def test_growth_is_shown_with_the_digits_of_planner_growth() -> None:
     """Three significant digits: rounded to 0.1 % before, 3.83 % would be shown as 3.80 %, and 0.04 % as 0 %."""
     found = summary(row("a", 0, 300, 0.03834), row("b", 0, 200, 0.0004))
-    text = markdown.render(load_view.view(found))
+    text = markdown.render(load_report.view(found))
 
     assert "3.83 %" in text
     assert "0.04 %" in text
@@ -74,19 +74,19 @@ def test_a_topic_grew_in_its_known_hours_alone() -> None:
     """Rates at the end are those that a forecast begins with, also for a topic that appeared later."""
     about, late = About(Span(0, 90 * 24)), row("late", 0, 100, 1.0) | {"coverage": 0.1}
     rows = pa.Table.from_pylist([late, row("old", 0, 100, 1.0), row("b", 0, 1)], load_profile_file.PROFILE_SCHEMA)
-    found, joined = load_view.summary(rows, about), cluster_load(rows, about)
+    found, joined = load_report.summary(rows, about), cluster_load(rows, about)
 
     assert {"late": joined.at_end["late"], "old": joined.at_end["old"], "b": 1_000_000} == {
         each.topic: round(1_000_000 * each.at_end) for each in found.topics
     }
-    assert any("faster (old): planner growth" in line for line in load_view.blocks(found)[0][1].lines)
+    assert any("faster (old): planner growth" in line for line in load_report.blocks(found)[0][1].lines)
 
 
 def test_flaws_are_listed_with_their_number() -> None:
     """Flaws have numbers with singular or plural; ten topics that can't be trusted are listed, more are counted."""
     untrusted = {f"t{number:02}": "only 10 % of the history is known" for number in range(12)}
     counts = {"repeated_samples": 1, "counter_resets": 1200, "gaps_in_counters": 0}
-    (facts, lines), _, _ = load_view.blocks(
+    (facts, lines), _, _ = load_report.blocks(
         summary(row("a", 0, 1), about=About(Span(0, 24), "UTC", Findings(counts, untrusted)))
     )
 

@@ -9,8 +9,8 @@ from planner.model import spec
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds, unless_none
 from planner.model.balance import NO_TOLERANCE, WINDOWS, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import LogDir, LogDirs, ReplicaDir
+from planner.model.document_fields import SpecLimits
 from planner.model.growth_forecast import MONTHS
-from planner.model.recorded import SpecLimits
 
 # Caps per broker that platforms publish (docs/caps.md has the pages): the default of `max_replicas` for brokers whose
 # capacity states none. Above its cap, MSK refuses updates.
