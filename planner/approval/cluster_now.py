@@ -5,18 +5,15 @@ figures describe the cluster as it was.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from planner.inputs import cluster_load, load_profile_file
-from planner.inputs.importers import log_dirs_describe
-from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.state.live_cluster import live_parts
 from planner.inputs.state.merge import merge, moving_now
 from planner.inputs.state.state_files import read_all
-from planner.inputs.yaml_source import decode
 from planner.model import file_reading
 from planner.model.cluster import MIN_INSYNC, NO_LOG_DIRS, Config, LogDirs, PartitionKey, Topic, in_force, merged
 from planner.model.document_fields import InputRow
@@ -42,23 +39,28 @@ class Sources:
         return bool(self.files) or (self.bootstrap_servers, self.command_config) != (None, None)
 
 
-def read_now(sources: Sources, *, with_log_dirs: bool = False) -> "Now":
+def read_now(sources: Sources, *, with_log_dirs: bool) -> "Now":
     """The cluster as the sources show it; `with_log_dirs`, also the log dir of each replica.
 
-    SpecError with every fault of every file; SetupError if the cluster can't be reached, or a file doesn't exist.
+    SpecError with every fault of every file, or if they hold no partition or contradict each other; SetupError if the
+    cluster can't be reached, or a file doesn't exist.
     """
     parts = live_parts(sources.bootstrap_servers, sources.command_config)
-    inputs: list[InputRow] = []
-    described: list[LogDirs] = []
     # Plans and notes name files relative to the given folder, so that they don't reveal paths of a machine.
-    for path, found in read_all(sources.files, lambda given, path: path.relative_to(given.parent).as_posix()):
-        parts.append(found.part)
-        inputs.append(found.input)
-        if with_log_dirs:
-            text = decode(file_reading.read_bytes(path, file_reading.STATE_LINES), path.as_posix())
-            if log_dirs_describe.recognizes(text):
-                described.append(log_dirs_describe.places(text, found.input.path))
-    return now_of(parts, merged(described) if with_log_dirs else NO_LOG_DIRS, tuple(inputs))
+    read = read_all(sources.files, lambda given, path: path.relative_to(given.parent).as_posix())
+    parts += [found.part for found in read]
+    state = merge(parts, to_targets=True)
+    return Now(
+        topics={topic.name: topic for topic in state.assignment.topics},
+        moving=frozenset(moving_now(parts)),
+        racks={broker.id: broker.rack for broker in state.brokers} if state.brokers else None,
+        sizes=state.sizes,
+        log_dirs=merged(part.log_dirs() for part in parts if with_log_dirs and part.log_dirs),
+        inputs=tuple(found.input for found in read),
+        config_defaults=state.config_defaults,
+        cordoned=state.cordoned,
+        disagreements=state.disagreements,
+    )
 
 
 @dataclass(frozen=True)
@@ -108,22 +110,6 @@ def with_load(now: Now, path: Path) -> Now:
         rates={key: (each.bytes_in_per_sec or 0, each.bytes_out_per_sec or 0) for key, each in found},
         week=None if cluster_load.without_hours(topics, week, ()) else replace(week, planned_for=False),
         at_end=load.at_end,
-    )
-
-
-def now_of(parts: Sequence[StatePart], log_dirs: LogDirs = NO_LOG_DIRS, inputs: tuple[InputRow, ...] = ()) -> Now:
-    """The sources merged into one state; ImportStateError if they hold no partition, or contradict themselves."""
-    state = merge(parts, to_targets=True)
-    return Now(
-        topics={topic.name: topic for topic in state.assignment.topics},
-        moving=frozenset(moving_now(parts)),
-        racks={broker.id: broker.rack for broker in state.brokers} if state.brokers else None,
-        sizes=state.sizes,
-        log_dirs=log_dirs,
-        inputs=inputs,
-        config_defaults=state.config_defaults,
-        cordoned=state.cordoned,
-        disagreements=state.disagreements,
     )
 
 

@@ -66,7 +66,7 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     # The running cluster comes first, so that it takes precedence.
     live = live_parts(options.bootstrap_servers, options.command_config)
     read = read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
-    merged = merge([*live, *(found.part for _, found in read)], to_targets=options.reassigning == "target")
+    merged = merge([*live, *(found.part for found in read)], to_targets=options.reassigning == "target")
     imported = _imported(merged, options)
     if options.topic and options.topic not in {topic.name for topic in imported.topics}:
         raise SetupError(f"--topic {options.topic}: each file names its topics; allowed: leave it out")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from plan_documents import change, document, new_partitions, typed
 
-from planner.approval.cluster_now import Now, now_of
+from planner.approval.cluster_now import Now, Sources, read_now
 from planner.approval.plan_fit import Fit, Standing, fit
-from planner.inputs.state.state_files import read_part
 from planner.model.cluster import LogDir, LogDirs, Partition, Topic
 
 # a-0 moves in two batches, a-1 changes its order, b-0 gets a replica, c-0 only another leader; broker 9 leaves.
@@ -186,14 +186,16 @@ def test_log_dirs_of_the_plan_that_are_gone_or_broken_refuse_it() -> None:
         assert ["log_dir: broker 1: has no usable log dir /d; the plan counts on it"] == stale(found)
 
 
-def test_the_state_is_read_from_what_kafkas_tools_print() -> None:
+def test_the_state_is_read_from_what_kafkas_tools_print(tmp_path: Path) -> None:
     """A running reassignment and the live brokers are read from what Kafka's tools print."""
     described = (
         "Topic: a\tTopicId: x\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: \n"
         "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,4,9\tIsr: 1,9\tAdding Replicas: 4\tRemoving Replicas: 9\n"
     )
     versions = "".join(f"h{each}:9092 (id: {each} rack: a isFenced: false) -> (\n)\n" for each in (1, 4))
-    seen = now_of([read_part(described, "topics.txt"), read_part(versions, "brokers.txt")])
+    (tmp_path / "topics.txt").write_text(described)
+    (tmp_path / "brokers.txt").write_text(versions)
+    seen = read_now(Sources((tmp_path,)), with_log_dirs=False)
 
     assert ((1, 4), frozenset({("a", 0)})) == (seen.topics["a"].partitions[0].replicas, seen.moving)
     assert {1: "a", 4: "a"} == seen.racks

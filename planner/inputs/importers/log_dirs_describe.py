@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from json import JSONDecoder
 from typing import Any
 
@@ -77,7 +78,9 @@ def read_part(text: str, file: str) -> StatePart:
         for log_dir in items(broker, "logDirs")
         if isinstance(log_dir, dict) and isinstance(log_dir.get("error"), str)
     )
-    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, size_replicas=_held(value), notes=tuple(failed))
+    read = partial(places, text, file)
+    held, notes = _held(value), tuple(failed)
+    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, size_replicas=held, notes=notes, log_dirs=read)
 
 
 def _held(value: object) -> dict[int, tuple[PartitionKey, ...]]:

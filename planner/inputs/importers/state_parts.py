@@ -14,7 +14,7 @@ from enum import IntEnum
 from itertools import groupby, repeat
 from typing import Any, Self, TypeGuard, TypeVar
 
-from planner.model.cluster import Config, Partition, PartitionKey, Topic
+from planner.model.cluster import Config, LogDirs, Partition, PartitionKey, Topic
 from planner.model.document_fields import LARGEST_ID
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.file_reading import no_number
@@ -98,7 +98,8 @@ class StatePart:
     or inherits them. Any other key has Kafka's default or an inherited value. `config_defaults` is what brokers and the
     cluster set for all topics. `cordoned` are each broker's log dirs that get no new replica, `*` for all
     (`cordoned.log.dirs`, KIP-1066). `platform` is the brokers' provider and type, for example `msk.m7g.large`.
-    `sizes` are of `size_replicas`, the partitions of each broker, if the source says whose they are.
+    `sizes` are of `size_replicas`, the partitions of each broker, if the source says whose they are. `log_dirs` reads
+    each replica's log dir, only if called: few plans need them, and ImportStateError names each bad entry.
     """
 
     title: str
@@ -121,6 +122,7 @@ class StatePart:
     config_defaults: Config = ()
     cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     platform: str = ""
+    log_dirs: Callable[[], LogDirs] | None = None
 
 
 def largest_sizes(replicas: Iterable[tuple[PartitionKey, int]]) -> dict[PartitionKey, int]:

@@ -3,14 +3,14 @@
 Only this module, `state_files` and the sources of a load open files; all other modules of `inputs` take text.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from planner.inputs import cluster_load, load_profile_file
-from planner.inputs.importers import consumer_groups, log_dirs_describe
+from planner.inputs.importers import consumer_groups
 from planner.inputs.importers.state_parts import Assignment, StatePart
 from planner.inputs.importers.terraform_show import target_notes, targets
 from planner.inputs.spec import build_spec, yaml_sections
@@ -46,7 +46,7 @@ class _Topics:
     """Today's topics, None if they can't be read, and the errors in them.
 
     `document` is the YAML's, with what the state files add; `merged` is their merged state, None without files. `notes`
-    are those about a load profile.
+    are those about a load profile. `log_dirs` reads the log dirs of each file that has them.
     """
 
     document: Document
@@ -59,6 +59,7 @@ class _Topics:
     growth: Monthly = field(default_factory=Monthly)
     week: WeekOfLoad | None = None
     merged: Merged | None = None
+    log_dirs: tuple[Callable[[], LogDirs], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def load(path: Path) -> Spec:
         raise SpecError(findings)
     told = group_files if document.get("report", "consumers") else ()
     inputs = (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *told)
-    dirs = _log_dirs(written, path.parent)
+    dirs = _log_dirs(written, topics)
     spec = build_spec.build_spec(document, topics.assignment, topics.sizes, inputs, dirs, described)
     # The first rate of growth that matches a topic counts, so those of the YAML come first.
     ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
@@ -200,7 +201,7 @@ def _group_files(
     return described, inputs, findings
 
 
-def _log_dirs(document: Document, folder: Path) -> LogDirs:
+def _log_dirs(document: Document, topics: _Topics) -> LogDirs:
     """The log dir of each replica, read only if balance.log_dirs asks for it; SpecError with every error.
 
     The state files have passed every check. If several describe a broker, the first counts.
@@ -210,13 +211,7 @@ def _log_dirs(document: Document, folder: Path) -> LogDirs:
     if document.get("cluster", "topics"):
         known = yaml_sections.inline_log_dirs(document)
     else:
-        described = []
-        for source in _sources(document, folder):
-            for path in source.files():
-                text = decode(_read(path, document.finding(source.keys, ""), file_reading.STATE_LINES), path.as_posix())
-                if log_dirs_describe.recognizes(text):
-                    described.append(log_dirs_describe.places(text, path.as_posix()))
-        known = merged(described)
+        known = merged(read() for read in topics.log_dirs)
     if findings := list(document.placed(known_findings(document, known))):
         raise SpecError(findings)
     return known
@@ -257,7 +252,8 @@ def _from_files(document: Document, folder: Path) -> _Topics:
     document = _with_state(document, None if findings else merged)
     if findings or merged is None:
         return _Topics(document, merged.assignment if merged else None, findings=tuple(findings))
-    return _sized(document, merged, tuple(inputs))
+    log_dirs = tuple(part.log_dirs for part in parts if part.log_dirs)
+    return replace(_sized(document, merged, tuple(inputs)), log_dirs=log_dirs)
 
 
 def _notes(spec: Spec, merged: Merged) -> Iterator[str]:

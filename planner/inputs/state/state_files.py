@@ -111,18 +111,18 @@ def read_file(
 
 def read_all(
     files: Iterable[Path], written: Callable[[Path, Path], str], topic: str | None = None, *, piped: bool = False
-) -> list[tuple[Path, StateFile]]:
-    """Every file, or all files of a folder, with its path; `written(given, path)` names a file in the plan.
+) -> list[StateFile]:
+    """Every file, or all files of a folder; `written(given, path)` names a file in the plan.
 
     ImportStateError with every error of every file; SetupError if there is no such file.
     """
-    read: list[tuple[Path, StateFile]] = []
+    read: list[StateFile] = []
     findings: list[Finding] = []
     try:
         for given, path in ((each, path) for each in files for path in files_in(each)):
             try:
                 # A pipe that is given itself, like <(ssh …), is read; one in a folder may never end.
-                read.append((path, read_file(path, written(given, path), topic, piped=piped and path == given)))
+                read.append(read_file(path, written(given, path), topic, piped=piped and path == given))
             except ImportStateError as error:
                 findings += error.findings
     except UnreadableError as error:

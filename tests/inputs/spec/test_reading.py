@@ -6,19 +6,21 @@ import hashlib
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bad_balance_specs import CLASSES
 from bad_change_specs import CAPACITIES
 from bad_cluster_specs import FROM_FILES, Case, after, assert_only_finding, each, findings, line, summary
 from bad_state_files import DESCRIBE, LOG_DIRS, MOVING, STATE_CASES
-from folders import DATA
+from folders import DATA, EXAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 from small_specs import spec_of
 
 from planner.inputs.spec.reading import load
+from planner.model import file_reading
 from planner.model.errors import SetupError, SpecError
 from planner.model.file_reading import resource
 
@@ -231,3 +233,17 @@ def test_a_damaged_spec_is_refused_or_read_but_never_crashes(at: int, cut: int, 
             places = [(finding.place.line, finding.place.column) for finding in error.findings]
     assert places
     assert all(place_line >= 1 and column >= 1 for place_line, column in places)
+
+
+def test_each_state_file_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes and log dirs of one file are of one moment, even if the file changes meanwhile."""
+    opened = list[str]()
+
+    def read_bytes(path: Path, *given: Any, **named: Any) -> bytes:
+        opened.append(path.name)
+        return original(path, *given, **named)
+
+    original = file_reading.read_bytes
+    monkeypatch.setattr(file_reading, "read_bytes", read_bytes)
+    assert load(EXAMPLES / "log-dirs.yaml").cluster.log_dirs.replicas
+    assert sorted(set(opened)) == sorted(opened)
