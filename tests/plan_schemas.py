@@ -12,9 +12,11 @@ from msgspec import NODEFAULT
 from msgspec import inspect as types
 
 from planner.model.document_fields import LARGEST, Section
-from planner.plan.document.codec import JSON_TYPES
+from planner.plan.document.codec import JSON_TYPES, is_required
 from planner.plan.document.plan_types import Plan, RestartDocument
 
+# Definitions that keep the names they have always had in the file.
+_NAMES = {"BatchRules": "BatchLimits", "Budget": "BudgetLimits", "RackTraffic": "TrafficRow"}
 _SCHEMAS = ROOT / "schemas"
 FILE, RESTART_FILE = _SCHEMAS / "plan.schema.json", _SCHEMAS / "restart.schema.json"
 
@@ -40,10 +42,10 @@ def _object(kind: types.StructType, definitions: dict[str, Any]) -> dict[str, An
         "description": " ".join((inspect.getdoc(kind.cls) or "").split()),
         "type": "object",
         "properties": {
-            field.encode_name: _value(field.type if field.required else left_out(field), definitions)
+            field.encode_name: _value(field.type if is_required(field, kind) else left_out(field), definitions)
             for field in kind.fields
         },
-        "required": [field.encode_name for field in kind.fields if field.required],
+        "required": [field.encode_name for field in kind.fields if is_required(field, kind)],
         "additionalProperties": False,
     }
 
@@ -70,10 +72,13 @@ def _value(kind: types.Type, definitions: dict[str, Any]) -> dict[str, Any]:
         case types.Metadata(type=inner, extra_json_schema=more):
             return {**_value(inner, definitions), **(more or {})}
         case types.StructType(cls=cls):
-            if cls.__name__ not in definitions:
-                definitions[cls.__name__] = {}  # a placeholder: no class holds itself, but two may hold a third
-                definitions[cls.__name__] = _object(kind, definitions)
-            return {"$ref": f"#/$defs/{cls.__name__}"}
+            name = _NAMES.get(cls.__name__, cls.__name__)
+            if name not in definitions:
+                definitions[name] = {}  # a placeholder: no class holds itself, but two may hold a third
+                definitions[name] = _object(kind, definitions)
+            return {"$ref": f"#/$defs/{name}"}
+        case types.EnumType(cls=cls):
+            return _value(types.LiteralType(tuple(sorted(cls))), definitions)
         case types.UnionType(types=members):
             return _union(members, definitions)
     return {"type": JSON_TYPES[type(kind)][0], **_allowed(kind, definitions)}

@@ -17,7 +17,6 @@ from planner.model.document_fields import InputRow, StatedRateRow
 from planner.model.errors import StalePlanError
 from planner.model.formats import brokers, counted, first_lines, printable, replica_list
 from planner.model.spec import (
-    BatchRules,
     Changes,
     Execution,
     Monthly,
@@ -130,7 +129,7 @@ def _change(held: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:
         after=row.replicas,
         leader_before=found.leader,
         size_bytes=(held.now.sizes or {}).get(row.key, row.size_bytes),
-        reason=cluster.Reason(row.reason),
+        reason=row.reason,
         bytes_in_per_sec=row.bytes_in_per_sec or 0,
         log_dirs_before=before,
         log_dirs=after,
@@ -201,7 +200,7 @@ def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
         limits=structs.replace(plan.spec.limits, gap_ppm=None),
         execution=Execution(
             throttle_bytes_per_sec=plan.execution.throttle_bytes_per_sec,
-            batches=BatchRules(**asdict(plan.execution.batches)),
+            batches=plan.execution.batches,
             kafka_bin_dir=plan.execution.kafka_bin_dir,
             derived=plan.execution.derived,
         ),
@@ -218,11 +217,7 @@ def balance_of(windows: BalanceWindows) -> Balance:
 
 def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
     """The spec with the hours of the week, and the plan's growth, consumers and prices."""
-    months, stated = plan.hours.months if plan.hours else (), plan.spec.traffic
-    traffic = RackTraffic()
-    if stated is not None:
-        nearest = stated.fetch_from == "nearest replica"
-        traffic = RackTraffic(tuple(stated.consumers.items()), nearest, stated.cross_rack_per_gib_millionths)
+    months = plan.hours.months if plan.hours else ()
     return replace(
         spec,
         growth=Monthly(
@@ -231,7 +226,7 @@ def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
         ),
         report=ReportSections(growth_months=months[-1].month if months else None),
         week=now.week,
-        traffic=traffic,
+        traffic=plan.spec.traffic or RackTraffic(),
     )
 
 

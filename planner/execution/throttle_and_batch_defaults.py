@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 
 from planner.execution.batch_costs_and_risks import flows
 from planner.execution.batch_cutting import Batch, split
@@ -57,7 +58,7 @@ def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequenc
     for key, value, why in _LIMITS:
         if f"batches.{key}" in stated.unset and not (sized and key == "moves_per_broker"):
             field, text = ("seconds", "1h") if key == "duration" else (key, str(value))
-            rules = replace(rules, **{field: value})
+            rules = structs.replace(rules, **{field: value})
             derived.append(DerivedRow(f"execution.batches.{key}", text, why))
     if "throttle" in stated.unset:
         throttle, why = _throttle(spec, problem, assignment, changed, rules)
@@ -65,7 +66,7 @@ def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequenc
     if rules.seconds is not None and rules.bytes_per_sec is None:
         # Without a throttle, batches are as large as they would be with the derived throttle.
         rate = throttle or _throttle(spec, problem, assignment, changed, rules)[0]
-        rules = replace(rules, bytes_per_sec=rate)
+        rules = structs.replace(rules, bytes_per_sec=rate)
     return replace(stated, throttle_bytes_per_sec=throttle, batches=rules, unset=(), derived=tuple(derived))
 
 

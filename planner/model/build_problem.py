@@ -372,7 +372,7 @@ def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
     hours = of_partitions(problem, week)
     # int32 halves the memory, if the rates fit.
     kept = hours.astype(np.int32) if hours.max(initial=0) <= np.iinfo(np.int32).max else hours
-    shares = dict(spec.traffic.consumers) if spec.traffic.nearest else {}
+    shares = spec.traffic.consumers if spec.traffic.nearest else {}
     near = [shares.get(rack, 0) for rack in problem.rack_names]
     read_in_racks = _longs(near) if any(near) else None
     problem = replace(problem, week=kept, network_limit=network_limits(spec), read_in_racks=read_in_racks)

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from planner.model import document_fields
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import Apart, Broker, Cluster, Config, PartitionKey
+from planner.model.document_fields import Count, Positive, Section, doc
 from planner.model.load_history import WeekOfLoad
 from planner.model.topic_patterns import matches_any
 
@@ -46,20 +47,20 @@ class ConsumerGroup:
     topic_ids: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class BatchRules:
-    """What one batch may hold; None means no limit. Bytes are those that the batch moves.
+class BatchRules(Section, frozen=True, omit_defaults=False):
+    """What one batch may hold; null means no limit."""
 
-    `seconds` is the longest time that the busiest broker of a batch may copy at `bytes_per_sec`, the stated or derived
-    throttle. `elections` is the most preferred leaders that a batch elects.
-    """
-
-    bytes: int | None = None
-    moves_per_broker: int | None = None
-    replicas_per_partition: int | None = None
-    seconds: int | None = None
-    bytes_per_sec: int | None = None
-    elections: int | None = None
+    bytes: Annotated[Positive | None, doc("Bytes that a batch copies.")] = None
+    moves_per_broker: Annotated[Positive | None, doc("Replicas that are copied to a broker, and as many from it.")] = (
+        None
+    )
+    replicas_per_partition: Annotated[Positive | None, doc("Replicas that a partition adds at a time.")] = None
+    seconds: Annotated[Positive | None, doc("Seconds that the busiest broker copies, at bytes_per_sec.")] = None
+    bytes_per_sec: Annotated[
+        Positive | None,
+        doc("The rate for `seconds`: the throttle, or the one that would be derived; null without `seconds`."),
+    ] = None
+    elections: Annotated[Positive | None, doc("Preferred leaders that a batch elects.")] = None
 
     @property
     def bytes_per_broker(self) -> int | None:
@@ -125,6 +126,7 @@ class Monthly:
 
 Rebalance = Literal["all", "leaders", "racks", "none"]
 Survive = Literal["none", "broker", "rack"]
+FetchFrom = Literal["leader", "nearest replica"]
 
 
 @dataclass(frozen=True)
@@ -145,15 +147,20 @@ class Sizing:
     replicas_per_broker: int | None = None
 
 
-@dataclass(frozen=True)
-class RackTraffic:
-    """`traffic` and `prices`: each rack's share of consumers' reads, in millionths (empty if not known); whether
-    consumers fetch from the nearest replica (KIP-392); the price of a GiB between racks, in millionths of the currency.
-    """
+class RackTraffic(Section, frozen=True, omit_defaults=False):
+    """`traffic` and `prices` of the YAML."""
 
-    consumers: tuple[tuple[str, int], ...] = ()
-    nearest: bool = False
-    per_gib: int | None = None
+    # Empty if not known.
+    consumers: Annotated[Mapping[str, Count], doc("Racks, each with its millionths of what consumers read.")] = {}
+    fetch_from: Annotated[FetchFrom, doc("Where consumers read.")] = "leader"
+    cross_rack_per_gib_millionths: Annotated[
+        Count | None, doc("Millionths of the currency that a GiB from one rack to another costs; null without a price.")
+    ] = None
+
+    @property
+    def nearest(self) -> bool:
+        """True if consumers fetch from the nearest replica (KIP-392)."""
+        return self.fetch_from == "nearest replica"
 
 
 @dataclass(frozen=True)
@@ -213,13 +220,13 @@ class TopicFilter:
         return not (self.moves(topic) and self.is_near(replicas))
 
 
-@dataclass(frozen=True)
-class Budget:
-    """What a plan may spend. If that isn't enough for the whole change, the plan is a part of it. None: no budget."""
+# If it doesn't pay for the whole change, the plan is a part of it.
+class Budget(Section, frozen=True, omit_defaults=False):
+    """What each step may spend; null means no limit."""
 
-    bytes_moved: int | None = None
-    replicas_moved: int | None = None
-    leaders_changed: int | None = None
+    bytes_moved: Annotated[Count | None, doc("Bytes copied between brokers.")] = None
+    replicas_moved: Annotated[Count | None, doc("Replicas copied.")] = None
+    leaders_changed: Annotated[Count | None, doc("Partitions whose leader changes.")] = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The plan's sections on its budget: what is spent, what stays undone, its cost, and the number of further steps."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 from msgspec import structs
@@ -28,7 +28,7 @@ def section(
     if not asked(spec.budget):
         return None
     return request_types.BudgetSection(
-        limits=request_types.BudgetLimits(**asdict(spec.budget)),
+        limits=spec.budget,
         spent=request_types.Spent(**{term: spent[term] for term in TERMS}),
         undone=_undone(spec, problem, assignment),
     )

@@ -46,7 +46,7 @@ from planner.plan import (
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, ClusterSection
 from planner.plan.document.comparison_types import BalanceSection, BalanceWindows, BoundSection, ScenarioRow
-from planner.plan.document.partition_types import BatchLimits, ExecutionSection
+from planner.plan.document.partition_types import ExecutionSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ApartRow, SpecSection, SpecTopics, ValiditySection
 from planner.scoring import growth_scenarios, independent_check
@@ -211,7 +211,7 @@ def outcome(
             throttle_bytes_per_sec=spec.execution.throttle_bytes_per_sec,
             seconds_at_throttle=costs.total_seconds,
             kafka_bin_dir=spec.execution.kafka_bin_dir,
-            batches=BatchLimits(**asdict(spec.execution.batches)),
+            batches=spec.execution.batches,
             derived=spec.execution.derived,
         ),
         "batches": cluster_sections.batch_rows(costs),

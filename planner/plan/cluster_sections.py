@@ -216,7 +216,7 @@ def partition_rows(changed: Iterable[PartitionChange]) -> tuple[PartitionRow, ..
             log_dirs=change.log_dirs or None,
             leader_before=change.leader_before,
             size_bytes=change.size_bytes,
-            reason=change.reason.value,
+            reason=change.reason,
             bytes_in_per_sec=change.bytes_in_per_sec or None,
         )
         for change in changed

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from msgspec import structs
 
 from planner.model.formats import brokers, counted, first_lines, number, printable, size, stated, words
+from planner.model.spec import Budget
 from planner.plan import bound_section
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.request_types import BudgetLimits, UnfinishedSection
+from planner.plan.document.request_types import UnfinishedSection
 
 _BROKERS_NAMED = 3
 _WINDOWS_NAMED = 4
@@ -66,7 +67,7 @@ def headline(plan: Plan) -> str:
     return f"{made} {_moved(plan)} {inside}".strip()
 
 
-def budget(limits: BudgetLimits) -> str:
+def budget(limits: Budget) -> str:
     """What may be spent: `40.0 MB copied, 20 replicas copied`."""
     said = {"bytes_moved": (stated, "copied"), "replicas_moved": (number, "replicas copied")}
     said |= {"leaders_changed": (number, "leaders changed")}

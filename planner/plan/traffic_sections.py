@@ -27,7 +27,6 @@ from planner.plan.document.cluster_types import (
     TopicOfHourRow,
     WorstHourRow,
 )
-from planner.plan.document.request_types import TrafficRow
 from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, read_from, replicated_across_racks
 from planner.scoring.score import adding
 from planner.strategies.optimum import UNKNOWN
@@ -97,17 +96,11 @@ class _WeekJudge:
 
 def stated(spec: Spec) -> dict[str, Any]:
     """By names in `spec`: `traffic` with its price, rates, and the topics' growth if hours or a limit need it."""
-    of = spec.traffic
-    row = TrafficRow(
-        consumers=dict(of.consumers),
-        fetch_from="nearest replica" if of.nearest else "leader",
-        cross_rack_per_gib_millionths=of.per_gib,
-    )
     growth = dict[str, int]()
     if spec.week is not None or spec.limits.months_until_full is not None:
         names = [topic.name for topic in build_problem.topics_after(spec)]
         growth = {name: ppm for name, ppm in zip(names, per_month_ppm(spec.growth.rates, names), strict=True) if ppm}
-    traffic = None if of == RackTraffic() else row
+    traffic = None if spec.traffic == RackTraffic() else spec.traffic
     return {"traffic": traffic, "rates": spec.cluster.rates or None, "growth_ppm": growth or None}
 
 
@@ -124,9 +117,9 @@ def cross_rack(spec: Spec, problem: Problem, assignment: IntArray, copied: int) 
     rates = bool(problem.bytes_in_per_sec.any() or problem.bytes_out_per_sec.any())
     if not rates or any((each.broker_racks < 0).any() for each in (now, problem)):
         return None
-    price = spec.traffic.per_gib
+    price = spec.traffic.cross_rack_per_gib_millionths
     return CrossRackSection(
-        fetch_from="nearest replica" if spec.traffic.nearest else "leader",
+        fetch_from=spec.traffic.fetch_from,
         today=_across(spec.traffic, now, now.replicas, now.leaders),
         plan=_across(spec.traffic, problem, assignment, leaders_after(problem, assignment)),
         money_once=None if price is None or not spec.cluster.sizes_known else _money(copied, price),
@@ -139,10 +132,11 @@ def _across(stated: RackTraffic, problem: Problem, replicas: IntArray, leaders: 
     if stated.consumers:
         by_rack = (
             share * read_across_racks(problem, replicas, leaders, rack, nearest=stated.nearest)
-            for rack, share in stated.consumers
+            for rack, share in stated.consumers.items()
         )
         read = HOUR_SECONDS * sum(by_rack) // 1_000_000
-    money = None if stated.per_gib is None else _money(_HOURS_PER_MONTH * (written + (read or 0)), stated.per_gib)
+    price = stated.cross_rack_per_gib_millionths
+    money = None if price is None else _money(_HOURS_PER_MONTH * (written + (read or 0)), price)
     return CrossRackState(replication=written, consumers=read, money_per_month=money)
 
 

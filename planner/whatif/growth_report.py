@@ -1,7 +1,6 @@
 """The output of `planner growth`: the rows of its cases as one document, and its view for people."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from operator import attrgetter
 from typing import Literal
 
@@ -15,7 +14,6 @@ from planner.model.growth_forecast import MONTH_SECONDS, Forecast, per_month_ppm
 from planner.model.problem import sums_at
 from planner.model.spec import Spec
 from planner.plan import headline
-from planner.plan.document.request_types import BudgetLimits
 from planner.plan.document.whatif_types import (
     BrokerClassRow,
     FirstLimit,
@@ -80,13 +78,13 @@ def section(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Ro
 
 def _first_step(spec: Spec, planned: Row) -> str | None:
     """A note if the budget needs several steps, because growth is judged for the whole change; None for one step."""
-    limits = asdict(spec.budget)
-    spent = [(planned.get(name, 0), limit) for name, limit in limits.items() if limit is not None]
+    limits = structs.asdict(spec.budget).items()
+    spent = [(planned.get(name, 0), limit) for name, limit in limits if limit is not None]
     steps = max((-(-moved // max(limit, 1)) for moved, limit in spent), default=0)
     if steps <= 1:
         return None
     parts = (counted(planned["replicas_moved"], "replica"), counted(planned["leaders_changed"], "leader"))
-    budget = headline.budget(BudgetLimits(**limits))
+    budget = headline.budget(spec.budget)
     copied = f"{size(planned['bytes_moved'])}, " if spec.cluster.sizes_known else ""
     return (
         f"FIRST STEP ONLY (budget: at most {budget}). A plan does a part of this, and all of it takes at least "

@@ -11,6 +11,7 @@ import pytest
 from batch_changes import busiest_bytes, change, limiting, plans, replica_lists, rules, steps
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from properties import examples
 
 from planner.execution.batch_costs_and_risks import CopyFlow, flows
@@ -116,7 +117,7 @@ def test_what_producers_write_makes_batches_smaller(
     changes: list[PartitionChange], given_rules: BatchRules, rate: int
 ) -> None:
     """With what they take of the rate, each side of a broker is done in time, or copies one replica alone."""
-    timed = replace(given_rules, seconds=100, bytes_per_sec=50, moves_per_broker=None)
+    timed = structs.replace(given_rules, seconds=100, bytes_per_sec=50, moves_per_broker=None)
     written = [replace(change, bytes_in_per_sec=rate) for change in changes]
     for batch in split(written, timed):
         crowded = [flow for flow in flows(batch) if 1 < _partitions(batch, flow)]

@@ -289,8 +289,8 @@ def across(traffic: RackTraffic) -> CrossRackSection | None:
 
 def test_traffic_between_racks_is_counted_and_priced() -> None:
     """Followers in other racks fetch all writes; consumers read from leaders, wherever those are."""
-    consumers = (("a", 250_000), ("b", 750_000))
-    found = across(RackTraffic(consumers, per_gib=1_000_000_000))
+    consumers = {"a": 250_000, "b": 750_000}
+    found = across(RackTraffic(consumers, cross_rack_per_gib_millionths=1_000_000_000))
     assert found is not None
     # Today consumers in b read everything from a; with the plan, all read x-0 from b and x-1 from a.
     today, plan = 3600 * 65 * 3 // 4, 3600 * (60 + 5 * 3) // 4
@@ -303,12 +303,12 @@ def test_traffic_between_racks_is_counted_and_priced() -> None:
 
 def test_consumers_may_fetch_from_the_nearest_replica() -> None:
     """Consumers in b read locally if b has a replica; consumers in a rack without brokers read all across racks."""
-    found = across(RackTraffic((("b", 1_000_000),), nearest=True))
+    found = across(RackTraffic({"b": 1_000_000}, "nearest replica"))
     assert found is not None
     assert (3600 * 5, 0) == (found.today.consumers, found.plan.consumers)
     assert (None, None, None) == (found.today.money_per_month, found.plan.money_per_month, found.money_once)
     assert "nearest replica" == found.fetch_from
-    elsewhere = across(RackTraffic((("z", 1_000_000),), nearest=True))
+    elsewhere = across(RackTraffic({"z": 1_000_000}, "nearest replica"))
     assert elsewhere is not None
     assert (3600 * 65, 3600 * 65) == (elsewhere.today.consumers, elsewhere.plan.consumers)
 
@@ -320,7 +320,7 @@ def test_todays_hours_are_those_of_todays_racks() -> None:
     spec = spec_of({1: "a", 2: "b"}, {"x": [(1, 2)]}, sizes=50, week=week, changes=changes, sweep=Sweep(candidates=4))
     (topic,) = spec.cluster.topics
     rated = replace(topic, partitions=(replace(topic.partitions[0], bytes_in_per_sec=10, bytes_out_per_sec=100),))
-    traffic, growth = RackTraffic((("b", 1_000_000),), nearest=True), Monthly((Rate("x", 1_000_000),))
+    traffic, growth = RackTraffic({"b": 1_000_000}, "nearest replica"), Monthly((Rate("x", 1_000_000),))
     found = plan_of(replace(spec, cluster=replace(spec.cluster, topics=(rated,)), traffic=traffic, growth=growth)).hours
 
     assert found is not None
@@ -331,7 +331,7 @@ def test_todays_hours_are_those_of_todays_racks() -> None:
 
 def test_what_consumers_read_across_racks_is_unknown_where_nobody_says_where_they_are() -> None:
     """If nobody says where consumers are, only replication is known; without racks or rates there is no section."""
-    found = across(RackTraffic(per_gib=20_000))
+    found = across(RackTraffic(cross_rack_per_gib_millionths=20_000))
     assert found is not None
     assert (360_000, None) == (found.today.replication, found.today.consumers)
     assert (round(730.5 * 396_000 * 0.02 / 2**30, 6), 0.1) == (found.plan.money_per_month, found.money_once)
@@ -353,7 +353,7 @@ def test_traffic_between_racks_is_told_on_the_screen_where_it_is_asked_about() -
     plan = plan_of(spec)
     said = "from rack to rack, today → plan: replication 7.20 GB → 7.20 GB an hour"
     assert ((said,), ()) == (verdict.cross_rack(plan), verdict.cross_rack(plan, stated=True))
-    plan = plan_of(replace(spec, traffic=RackTraffic((("a", 1_000_000),), nearest=True, per_gib=20_000)))
+    plan = plan_of(replace(spec, traffic=RackTraffic({"a": 1_000_000}, "nearest replica", 20_000)))
     costs = f"{730.5 * 7.2e9 * 0.02 / 2**30:.2f}"
     assert verdict.cross_rack(plan, stated=True) == (
         f"{said}; consumers (from the nearest replica) 0 B → 0 B an hour; cost {costs} → {costs} a month, "

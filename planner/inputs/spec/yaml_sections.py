@@ -160,9 +160,9 @@ def traffic(document: Document) -> spec.RackTraffic:
     shares = document.get("traffic", "consumers") or {}
     price = document.get("prices", "cross_rack_per_gib")
     return spec.RackTraffic(
-        consumers=tuple((rack, share_ppm(share)) for rack, share in shares.items()),
-        nearest=document.get("traffic", "fetch_from") == "nearest replica",
-        per_gib=None if price is None else round(1_000_000 * price),
+        consumers={rack: share_ppm(share) for rack, share in shares.items()},
+        fetch_from=document.get("traffic", "fetch_from") or "leader",
+        cross_rack_per_gib_millionths=None if price is None else round(1_000_000 * price),
     )
 
 

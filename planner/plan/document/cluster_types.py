@@ -19,6 +19,7 @@ from planner.model.document_fields import (
     TopicName,
     doc,
 )
+from planner.model.spec import FetchFrom
 
 
 class HeldLoad(Section, frozen=True):
@@ -320,7 +321,7 @@ class CrossRackState(Section, frozen=True, kw_only=True):
 class CrossRackSection(Section, frozen=True, kw_only=True):
     """Traffic between racks."""
 
-    fetch_from: Annotated[Literal["leader", "nearest replica"], doc("Where consumers read.")]
+    fetch_from: Annotated[FetchFrom, doc("Where consumers read.")]
     today: Annotated[CrossRackState, doc("As it is today.")]
     plan: Annotated[CrossRackState, doc("With this plan.")]
     money_once: Annotated[

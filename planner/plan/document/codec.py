@@ -66,8 +66,10 @@ def decode(data: bytes, source: str) -> Plan:
     except (ValueError, RecursionError) as error:
         raise _refusal(data, source, str(error)) from None
     written = _written(plan)
-    if written != data:  # else no key can be there twice
+    if written != data:  # else no key can be there twice or left out
         _require_distinct_keys(data, source)
+        if next(misfits(json.loads(data)), None):
+            raise _refusal(data, source, "")
     if plan.plan_id != _id_of(written):
         raise StalePlanError(f"{source}: plan_id doesn't fit the content: the plan was changed after it was made")
     return plan
@@ -227,7 +229,10 @@ def _name(kind: types.Type) -> str:
 
 
 def _bare(kind: types.Type) -> types.Type:
-    return kind.type if isinstance(kind, types.Metadata) else kind
+    bare = kind.type if isinstance(kind, types.Metadata) else kind
+    if isinstance(bare, types.EnumType):
+        return types.LiteralType(tuple(sorted(each.value for each in bare.cls)))
+    return bare
 
 
 def _in_object(value: dict[str, Any], kind: types.StructType, path: str) -> Iterator[_Misfit]:
@@ -236,12 +241,18 @@ def _in_object(value: dict[str, Any], kind: types.StructType, path: str) -> Iter
         if key not in known:
             yield _Misfit(f"{path}.{_shown_key(key)}", "unknown", ", ".join(known))
     for key, field in known.items():
-        if key in value and value[key] is None and not field.required:
+        required = is_required(field, kind)
+        if key in value and value[key] is None and not required:
             yield _Misfit(f"{path}.{key}", "null", f"{_described(field)}, or no such key")
         elif key in value:
             yield from _misfits(value[key], field.type, f"{path}.{key}")
-        elif field.required:
+        elif required:
             yield _Misfit(f"{path}.{key}", "missing", _described(field))
+
+
+def is_required(field: types.Field, kind: types.StructType) -> bool:
+    """True if a key of an object may not be left out (see `Section`)."""
+    return field.required or not kind.cls.__struct_config__.omit_defaults
 
 
 def _outside(value: float, least: float | None, most: float | None) -> str | None:

@@ -1,10 +1,10 @@
 """What is carried out: partitions that change, in which batches and how fast, and partitions that are created."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
-from planner.model.cluster import ANY
+from planner.model.cluster import ANY, Reason
 from planner.model.document_fields import (
     BrokerId,
     Count,
@@ -18,6 +18,7 @@ from planner.model.document_fields import (
     TopicPartition,
     doc,
 )
+from planner.model.spec import BatchRules
 
 
 class StepRow(TopicPartition, frozen=True, kw_only=True):
@@ -64,20 +65,7 @@ class PartitionRow(StepRow, frozen=True, kw_only=True):
 
     leader_before: Annotated[BrokerId | None, doc("Today's leader; null without one.")]
     size_bytes: Annotated[Count, doc("Bytes of one replica.")]
-    reason: Annotated[
-        Literal[
-            "broker_leaves",
-            "placement",
-            "rack_rule",
-            "replication_factor",
-            "together",
-            "balance_replicas",
-            "leader_rule",
-            "balance_leaders",
-            "balance_log_dirs",
-        ],
-        doc("Why it changes: the first reason that applies."),
-    ]
+    reason: Annotated[Reason, doc("Why it changes: the first reason that applies.")]
     bytes_in_per_sec: Annotated[
         Positive | None,
         doc("Bytes a second that producers write to it, which take their part of the throttle; only where known."),
@@ -86,21 +74,7 @@ class PartitionRow(StepRow, frozen=True, kw_only=True):
     @property
     def elects(self) -> bool:
         """True where the preferred leader isn't the one that leads today, unless only log dirs change."""
-        return self.leader_before != self.replicas[0] and self.reason != "balance_log_dirs"
-
-
-class BatchLimits(Section, frozen=True, kw_only=True):
-    """What one batch may hold; null means no limit."""
-
-    bytes: Annotated[Positive | None, doc("Bytes that a batch copies.")]
-    moves_per_broker: Annotated[Positive | None, doc("Replicas that are copied to a broker, and as many from it.")]
-    replicas_per_partition: Annotated[Positive | None, doc("Replicas that a partition adds at a time.")]
-    seconds: Annotated[Positive | None, doc("Seconds that the busiest broker copies, at bytes_per_sec.")]
-    bytes_per_sec: Annotated[
-        Positive | None,
-        doc("The rate for `seconds`: the throttle, or the one that would be derived; null without `seconds`."),
-    ]
-    elections: Annotated[Positive | None, doc("Preferred leaders that a batch elects.")]
+        return self.leader_before != self.replicas[0] and self.reason is not Reason.BALANCE_LOG_DIRS
 
 
 class ExecutionSection(Section, frozen=True, kw_only=True):
@@ -112,7 +86,7 @@ class ExecutionSection(Section, frozen=True, kw_only=True):
         doc("The least seconds that copying takes, all batches one after the other; null without a throttle or sizes."),
     ]
     kafka_bin_dir: Annotated[str, doc("Folder of Kafka's tools on the admin host.")]
-    batches: Annotated[BatchLimits, doc("What one batch may hold.")]
+    batches: Annotated[BatchRules, doc("What one batch may hold.")]
     derived: Annotated[
         tuple[DerivedRow, ...], doc("The settings that the YAML leaves out, with the values that they take.")
     ]

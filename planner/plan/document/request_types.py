@@ -1,7 +1,7 @@
 """What was asked for and how much of it the plan does: changes, settings, validity, budget, what is left."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -25,7 +25,7 @@ from planner.model.document_fields import (
     WindowName,
     doc,
 )
-from planner.model.spec import Aim, Rebalance, Survive
+from planner.model.spec import Aim, Budget, RackTraffic, Rebalance, Survive
 
 
 class AddBrokerRow(Section, frozen=True, kw_only=True):
@@ -91,16 +91,6 @@ class SpecTopics(Section, frozen=True, kw_only=True):
     ] = None
 
 
-class TrafficRow(Section, frozen=True, kw_only=True):
-    """`traffic` and `prices` of the YAML."""
-
-    consumers: Annotated[Mapping[str, Count], doc("Racks, each with its millionths of what consumers read.")]
-    fetch_from: Annotated[Literal["leader", "nearest replica"], doc("Where consumers read.")]
-    cross_rack_per_gib_millionths: Annotated[
-        Count | None, doc("Millionths of the currency that a GiB from one rack to another costs; null without a price.")
-    ]
-
-
 class ApartRow(Section, frozen=True, kw_only=True):
     """Topics of which no two patterns' share a broker, or a rack, and the brokers that each has."""
 
@@ -139,9 +129,9 @@ class SpecSection(Section, frozen=True, kw_only=True):
         Mapping[BrokerKey, str | None] | None,
         doc("Today's broker.rack of the brokers that changes.set_racks names, null without one; left out without any."),
     ] = None
-    traffic: Annotated[TrafficRow | None, doc("Where consumers read, and what that costs; left out if not stated.")] = (
-        None
-    )
+    traffic: Annotated[
+        RackTraffic | None, doc("Where consumers read, and what that costs; left out if not stated.")
+    ] = None
     rates: Annotated[
         tuple[StatedRateRow, ...] | None, doc("The rates that the YAML states; left out where it states none.")
     ] = None
@@ -193,14 +183,6 @@ class AdoptedSection(Section, frozen=True, kw_only=True):
     enough_replicas_moved: Annotated[Count | None, doc("Replicas that that plan copies; null where there is none.")]
 
 
-class BudgetLimits(Section, frozen=True, kw_only=True):
-    """What each step may spend; null means no limit."""
-
-    bytes_moved: Annotated[Count | None, doc("Bytes copied between brokers.")]
-    replicas_moved: Annotated[Count | None, doc("Replicas copied.")]
-    leaders_changed: Annotated[Count | None, doc("Partitions whose leader changes.")]
-
-
 class UnfinishedBrokerRow(Section, frozen=True, kw_only=True):
     """One broker that leaves and still holds something."""
 
@@ -213,7 +195,7 @@ class UnfinishedBrokerRow(Section, frozen=True, kw_only=True):
 class UnfinishedSection(Section, frozen=True, kw_only=True):
     """What a plan within a budget leaves for later steps."""
 
-    limits: Annotated[BudgetLimits, doc("What each step may spend.")]
+    limits: Annotated[Budget, doc("What each step may spend.")]
     partitions: Annotated[Count, doc("Partitions that are not yet as the changes ask after this plan.")]
     brokers: Annotated[tuple[UnfinishedBrokerRow, ...], doc("Brokers that leave and are not empty after this plan.")]
     windows: Annotated[tuple[WindowName, ...], doc("Windows asked for that do not hold yet.")]
@@ -250,6 +232,6 @@ class UndoneSection(Section, frozen=True, kw_only=True):
 class BudgetSection(Section, frozen=True, kw_only=True):
     """The budget, and what the plan spends of it."""
 
-    limits: Annotated[BudgetLimits, doc("What may be spent.")]
+    limits: Annotated[Budget, doc("What may be spent.")]
     spent: Annotated[Spent, doc("What the plan spends.")]
     undone: Annotated[UndoneSection, doc("What stays undone, and what a second step that does it would move.")]

@@ -178,7 +178,7 @@ def test_traffic_and_prices_are_read(tmp_path: Path) -> None:
         RATED
         + "traffic: {consumers: {z: 40%, a: 60%}, fetch_from: nearest replica}\nprices: {cross_rack_per_gib: 0.02}\n"
     )
-    assert RackTraffic((("z", 400_000), ("a", 600_000)), nearest=True, per_gib=20_000) == load(path).traffic
+    assert RackTraffic({"z": 400_000, "a": 600_000}, "nearest replica", 20_000) == load(path).traffic
 
 
 def test_other_specs_have_none() -> None:

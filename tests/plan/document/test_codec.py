@@ -186,6 +186,16 @@ def test_a_changed_plan_is_refused() -> None:
     assert "plan_id doesn't fit the content: the plan was changed after it was made" == refusal(data)
 
 
+def test_a_null_that_is_left_out_is_refused() -> None:
+    """A key that must be there may not be left out, even if its default is the value that the id was made with."""
+    batches = SMALL["execution"]["batches"]
+    left = {**SMALL, "execution": {**SMALL["execution"], "batches": {**batches, "bytes": ...}}}
+    del left["execution"]["batches"]["bytes"]
+
+    assert None is batches["bytes"]
+    assert refusal(canonical_json(left).encode()).startswith("$.execution.batches.bytes is missing; allowed: ")
+
+
 def test_a_key_that_is_there_twice_is_refused() -> None:
     """A duplicate key is refused even with equal values, because a reviewer and a program could read different ones."""
     data = canonical_json(SMALL).encode()
@@ -258,6 +268,12 @@ EXPAND = golden(next(path for path in GOLDEN if path.parent.name == "expand"))
         (("terms", 0, "plan"), "1", '$.terms[0].plan is "1"; allowed: integer or number or null'),
         (("terms", 0, "plan"), 1e300, "$.terms[0].plan is 1e+300; allowed: numbers of at most 64 bits"),
         (("partitions", 0, "size_bytes"), ..., "$.partitions[0].size_bytes is missing; allowed: bytes of one replica"),
+        (
+            ("execution", "batches", "bytes"),
+            ...,
+            "$.execution.batches.bytes is missing; allowed: bytes that a batch copies",
+        ),
+        (("partitions", 0, "reason"), "why", '$.partitions[0].reason is "why"; allowed: balance_leaders, balance_log_'),
         (("rack_aware",), "yes", '$.rack_aware is "yes"; allowed: boolean'),
         (("changes", "rebalance"), "some", '$.changes.rebalance is "some"; allowed: all, leaders, none, racks'),
         (("bound", "sha256"), "ab", '$.bound.sha256 is "ab"; allowed: text that matches ^[0-9a-f]{64}$'),
