@@ -148,8 +148,8 @@ def moving_finding(moving: RunningReassignment) -> Finding:
 class Assignment:
     """Today's topics, by name, and the entries that they were made from."""
 
-    topics: tuple[Topic, ...]
-    entries: tuple[AssignmentEntry, ...]
+    topics: tuple[Topic, ...] = ()
+    entries: tuple[AssignmentEntry, ...] = ()
 
     def with_partitions(self, made: Callable[[str, Partition], Partition]) -> Self:
         """The topics with each partition replaced by `made(topic, partition)`; the entries stay as they were read."""

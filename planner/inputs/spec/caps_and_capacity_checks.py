@@ -9,45 +9,25 @@ from collections.abc import Iterator
 from itertools import combinations, product
 from typing import Any
 
-from planner.inputs.importers.state_parts import Assignment
-from planner.inputs.spec.build_spec import (
-    TARGET_KEYS,
-    added_partitions,
-    brokers_today,
-    created_topics,
-    leaving_brokers,
-    rebalance,
-    replacements,
-    target_brokers,
-    topic_filter,
-    written_brokers,
-)
-from planner.inputs.spec.checks import ADDED, BROKERS, GROWN, DocumentRule, RuleList, TopicRule, place_of, unknown
-from planner.inputs.spec.placement_checks import OF_REPLICAS, replicas_after
-from planner.inputs.spec.yaml_sections import (
-    PROFILES,
-    REFUSED,
-    broker_classes,
-    knows_sizes,
-    knows_traffic,
-    of_months,
-    share_ppm,
-)
-from planner.inputs.yaml_source import Document, Path, PathFinding
+from planner.inputs.spec.checks import ADDED, BROKERS, GROWN, RuleList, place_of, unknown
+from planner.inputs.spec.placement_checks import OF_REPLICAS
+from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
+from planner.inputs.spec.yaml_sections import PROFILES, REFUSED, broker_classes, of_months, share_ppm
+from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.amounts import LEAST_BYTES, LEAST_BYTES_PER_SEC, lacks_unit, parse_bytes, parse_bytes_per_sec
 from planner.model.cluster import some
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted
 
-CAPACITY_RULES: RuleList[DocumentRule] = RuleList()
-CAPACITY_TOPIC_RULES: RuleList[TopicRule] = RuleList()
+CAPACITY_RULES = RuleList()
+CAPACITY_TOPIC_RULES = RuleList()
 # The most that were measured: 372 s with 5,000 partitions and two workers. It rules out thousands of brokers a rack.
 _MOST_CLUSTERS = 2_000
 _CLASSES = ("cluster", "broker_classes")
 
 
 @CAPACITY_RULES.reads("sizing", "cluster.broker_classes")
-def _classes_exist(document: Document) -> Iterator[PathFinding]:
+def _classes_exist(document: SpecDocument) -> Iterator[PathFinding]:
     stated, known = document.get("sizing") or {}, tuple(document.get("cluster", "broker_classes") or {})
     if stated and not known:
         yield ("sizing",), "no class of brokers is stated; allowed: cluster.broker_classes with what may be bought"
@@ -59,7 +39,7 @@ def _classes_exist(document: Document) -> Iterator[PathFinding]:
 
 
 @CAPACITY_RULES.reads("sizing.prices", "cluster.broker_classes", "cluster.profile")
-def _alike_classes_cost_alike(document: Document) -> Iterator[PathFinding]:
+def _alike_classes_cost_alike(document: SpecDocument) -> Iterator[PathFinding]:
     """Classes of the same capacity must have the same price, because a broker's class is found by its capacity."""
     prices: dict[str, float] = document.get("sizing", "prices") or {}
     for one, other in combinations(broker_classes(document) if prices else (), 2):
@@ -72,7 +52,7 @@ def _alike_classes_cost_alike(document: Document) -> Iterator[PathFinding]:
 
 
 @CAPACITY_RULES.reads("sizing", "cluster.broker_classes", BROKERS)
-def _numbers_make_sense(document: Document) -> Iterator[PathFinding]:
+def _numbers_make_sense(document: SpecDocument) -> Iterator[PathFinding]:
     stated = document.get("sizing") or {}
     least, _, most = str(stated.get("brokers_per_rack", "1")).partition("..")
     if most and int(least) > int(most):
@@ -86,15 +66,15 @@ def _numbers_make_sense(document: Document) -> Iterator[PathFinding]:
             f"brokers and without them; allowed: at most {_MOST_CLUSTERS:,}"
         )
         yield ("sizing", "brokers_per_rack"), message
-    racks = set(stated.get("racks", ())) or {each.rack for each in brokers_today(document) if each.rack is not None}
+    racks = set(stated.get("racks", ())) or {each.rack for each in document.brokers_today if each.rack is not None}
     if stated.get("survive") == "rack" and len(racks) < 2:
         message = f"'rack' can't be survived with {len(racks) or 'no'} rack; allowed: broker, none, or more racks"
         yield ("sizing", "survive"), message
 
 
 @CAPACITY_RULES.reads("sizing", "cluster.state", "cluster.rates", "cluster.load", "cluster.topics")
-def _loads_are_known(document: Document) -> Iterator[PathFinding]:
-    known = knows_sizes(document) or knows_traffic(document, "network_in")
+def _loads_are_known(document: SpecDocument) -> Iterator[PathFinding]:
+    known = document.knows_sizes or document.knows_traffic("network_in")
     if document.get("sizing") is not None and not known:
         allowed = "allowed: cluster.state.sizes, cluster.load or cluster.rates"
         yield ("sizing",), f"brokers can't be sized without sizes or rates; {allowed}"
@@ -103,14 +83,14 @@ def _loads_are_known(document: Document) -> Iterator[PathFinding]:
 @CAPACITY_RULES.reads(
     "traffic", "prices", *TARGET_KEYS, "cluster.state", "cluster.rates", "cluster.load", "cluster.topics"
 )
-def _racks_and_rates_are_known(document: Document) -> Iterator[PathFinding]:
+def _racks_and_rates_are_known(document: SpecDocument) -> Iterator[PathFinding]:
     """`traffic` and `prices` need racks and rates. A rack of `consumers` may have no brokers."""
     for key in ("traffic", "prices"):
         if not document.get(key):
             continue
-        if any(broker.rack is None for broker in target_brokers(document)):
+        if any(broker.rack is None for broker in document.target_brokers):
             yield (key,), f"what crosses racks is unknown without a rack for every broker; allowed: racks, or no {key}"
-        if not knows_traffic(document, "network_in") and not knows_traffic(document, "network_out"):
+        if not document.knows_traffic("network_in") and not document.knows_traffic("network_out"):
             yield (key,), f"what crosses racks is unknown without rates; allowed: rates (cluster.load), or no {key}"
     shares = [share_ppm(share) for share in (document.get("traffic", "consumers") or {}).values()]
     if shares and sum(shares) != 1_000_000:
@@ -121,8 +101,8 @@ def _racks_and_rates_are_known(document: Document) -> Iterator[PathFinding]:
 
 
 @CAPACITY_RULES.reads("sweep.choose", "limits", "growth", "cluster.load", *TARGET_KEYS)
-def _months_are_known(document: Document) -> Iterator[PathFinding]:
-    without = [str(broker.id) for broker in target_brokers(document) if broker.disk_bytes is None]
+def _months_are_known(document: SpecDocument) -> Iterator[PathFinding]:
+    without = [str(broker.id) for broker in document.target_brokers if broker.disk_bytes is None]
     lacking = (
         (not (document.get("growth") or document.get("cluster", "load")), "growth", "growth, or cluster.load"),
         (without, f"capacity.disk of {some(without, 'broker')}", "capacity.disk for every broker that stays or joins"),
@@ -133,7 +113,7 @@ def _months_are_known(document: Document) -> Iterator[PathFinding]:
 
 
 @CAPACITY_RULES.reads("prices", "sizing")
-def _prices_are_not_rounded_to_0(document: Document) -> Iterator[PathFinding]:
+def _prices_are_not_rounded_to_0(document: SpecDocument) -> Iterator[PathFinding]:
     """A price is stored in millionths or hundredths of the currency, and must not be rounded to 0."""
     stated: list[tuple[Path, int]] = [(("prices", "cross_rack_per_gib"), 1_000_000)]
     stated += [(("sizing", "prices", name), 100) for name in document.get("sizing", "prices") or ()]
@@ -144,7 +124,7 @@ def _prices_are_not_rounded_to_0(document: Document) -> Iterator[PathFinding]:
 
 
 @CAPACITY_RULES.reads("execution.throttle")
-def _throttle_has_its_unit(document: Document) -> Iterator[PathFinding]:
+def _throttle_has_its_unit(document: SpecDocument) -> Iterator[PathFinding]:
     """A throttle without a unit is refused if it is small, because Kafka would accept it as bytes per second."""
     stated = document.get("execution", "throttle")
     if stated not in (None, "none") and (rate := parse_bytes_per_sec(stated)) < LEAST_BYTES_PER_SEC:
@@ -160,7 +140,7 @@ _SIZES, _RATES = (
 
 
 @CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "limits", "budget", "execution.batches")
-def _amounts_have_their_units(document: Document) -> Iterator[PathFinding]:
+def _amounts_have_their_units(document: SpecDocument) -> Iterator[PathFinding]:
     """A small number without a unit is refused, because no disk has 500 bytes."""
     others: list[tuple[Path, Any]] = [
         (path, document.get(*path) or {}) for path in (("limits",), ("budget",), ("execution", "batches"))
@@ -177,7 +157,7 @@ def _amounts_have_their_units(document: Document) -> Iterator[PathFinding]:
 
 
 @CAPACITY_RULES.reads("cluster.profile")
-def _profile_is_known(document: Document) -> Iterator[PathFinding]:
+def _profile_is_known(document: SpecDocument) -> Iterator[PathFinding]:
     name = document.get("cluster", "profile")
     if name is None or name in PROFILES:
         return
@@ -188,14 +168,14 @@ def _profile_is_known(document: Document) -> Iterator[PathFinding]:
 
 
 @CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "cluster.state", "cluster.load")
-def _caps_matter(document: Document) -> Iterator[PathFinding]:
+def _caps_matter(document: SpecDocument) -> Iterator[PathFinding]:
     """To have an effect, `max_leaders` must be below `max_replicas`, and `max_disk` below `disk`, with known sizes."""
     for path, stated in _capacities(document):
         replicas, leaders = stated.get("max_replicas"), stated.get("max_leaders")
         if replicas is not None and leaders is not None and leaders >= replicas:
             message = f"{leaders} has no effect beside {place_of(document, (*path, 'max_replicas'))} of {replicas}"
             yield (*path, "max_leaders"), f"{message}; allowed: less than that, or no max_leaders"
-        if (most := stated.get("max_disk")) is not None and not knows_sizes(document):
+        if (most := stated.get("max_disk")) is not None and not document.knows_sizes:
             message = f"{most!r} can't be kept without sizes; allowed: cluster.state.sizes, or no max_disk"
             yield (*path, "max_disk"), message
         elif most is not None and "disk" in stated and parse_bytes(most) >= parse_bytes(stated["disk"]):
@@ -203,23 +183,23 @@ def _caps_matter(document: Document) -> Iterator[PathFinding]:
             yield (*path, "max_disk"), f"{message}; allowed: less than that, or no max_disk"
 
 
-def _capacities(document: Document) -> Iterator[tuple[Path, Any]]:
+def _capacities(document: SpecDocument) -> Iterator[tuple[Path, Any]]:
     """The path and the stated capacity of each class, each broker and each log dir."""
     for name, each in (document.get(*_CLASSES) or {}).items():
         yield (*_CLASSES, name), each
-    for path, item in written_brokers(document):
+    for path, item in document.written_brokers:
         yield (*path, "capacity"), item.get("capacity") or {}
         for place, log_dir in document.items(*path, "log_dirs"):
             yield place, log_dir if isinstance(log_dir, dict) else {}
 
 
 @CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, GROWN, "rack_aware")
-def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _caps_leave_room(document: SpecDocument) -> Iterator[PathFinding]:
     """The caps must leave room for all replicas and leaders, and in each rack for the replicas of the rack rule."""
-    factors, targets = replicas_after(document, assignment), target_brokers(document)
-    known = {topic.name: len(topic.partitions) for topic in assignment.topics if topic.name in factors}
-    more = {new.topic: new.count for new in added_partitions(document, assignment.topics) if new.topic in factors}
-    made = {new.topic: new.count for new in created_topics(document)}
+    factors, targets = document.replicas_after, document.target_brokers
+    known = {topic.name: len(topic.partitions) for topic in document.assignment.topics if topic.name in factors}
+    more = {new.topic: new.count for new in document.added_partitions if new.topic in factors}
+    made = {new.topic: new.count for new in document.created_topics}
     counts = Counter[int]()
     for name, count in (known | more | made).items():
         counts[factors[name]] += count
@@ -245,18 +225,18 @@ def _caps_leave_room(document: Document, assignment: Assignment) -> Iterator[Pat
 
 
 @CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "topics", "changes.rebalance", "placement")
-def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _caps_hold_what_stays(document: SpecDocument) -> Iterator[PathFinding]:
     """A broker's cap must allow the replicas that can't leave it: those of fixed topics, or all if nothing may move."""
-    chosen, mode = topic_filter(document), rebalance(document.get("changes") or {})
+    chosen, mode = document.topic_filter, document.rebalance
     unforced = mode in ("leaders", "none") and not any(document.get(*key) for key in _FORCING)
     fixed, every = Counter[int](), Counter[int]()
-    leaving = leaving_brokers(document)
-    for topic in assignment.topics:
+    leaving = document.leaving_brokers
+    for topic in document.assignment.topics:
         moves = not topic.deleting and chosen.moves(topic.name)
         for row in topic.partitions:
             every.update(row.replicas if not leaving & set(row.replicas) else ())
             fixed.update(() if moves and chosen.is_near(row.replicas) else row.replicas)
-    for broker in target_brokers(document):
+    for broker in document.target_brokers:
         cap = broker.max_replicas
         if cap is not None and fixed[broker.id] > cap:
             key = next((key for key in ("exclude", "include") if document.get("topics", key)), "on_brokers")
@@ -273,10 +253,10 @@ def _caps_hold_what_stays(document: Document, assignment: Assignment) -> Iterato
 _FORCING = (("changes", "set_replication_factor"), ("changes", "set_racks"), ("placement",))
 
 
-def _capped(document: Document, broker: int, key: str, message: str, allowed: str) -> PathFinding:
+def _capped(document: SpecDocument, broker: int, key: str, message: str, allowed: str) -> PathFinding:
     """A finding at the place of a broker's cap: the broker, the one that it replaces, its class, or the profile."""
-    names = {broker, *(old for old, new in replacements(document) if new == broker)}
-    for path, item in written_brokers(document):
+    names = {broker, *(old for old, new in document.replacements if new == broker)}
+    for path, item in document.written_brokers:
         for place in ((*path, "capacity"), (*_CLASSES, item.get("class", ""))):
             if item["id"] in names and key in (document.get(*place) or {}):
                 return (*place, key), f"{message}; allowed: {allowed}"

@@ -8,18 +8,16 @@ topics. A module of rules may have both.
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from planner.inputs.importers.state_parts import Assignment, AssignmentEntry
-from planner.inputs.spec.build_spec import TARGET_KEYS, brokers_today, joining_brokers, variants
-from planner.inputs.yaml_source import Document, Path, PathFinding, key_text
+from planner.inputs.importers.state_parts import AssignmentEntry
+from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
+from planner.inputs.yaml_source import Path, PathFinding, key_text
 from planner.model.cluster import Broker
 from planner.model.errors import Finding, did_you_mean
 from planner.model.topic_patterns import matches_any
 
-DocumentRule = Callable[[Document], Iterator[PathFinding]]
-TopicRule = Callable[[Document, Assignment], Iterator[PathFinding | Finding]]
-_Rule = TypeVar("_Rule", bound=Callable[..., Any])
+Rule = Callable[[SpecDocument], Iterator[PathFinding | Finding]]
 
 # Keys that several modules of rules read: of brokers, of topics, and all that say where replicas may be.
 BROKERS, ADDED, DEMOTED = "cluster.brokers", "changes.add_brokers", "changes.demote_brokers"
@@ -27,13 +25,13 @@ CREATED, GROWN, FACTORS = "changes.create_topics", "changes.add_partitions", "ch
 PLACED = (*TARGET_KEYS, "broker_sets", "placement")
 
 
-class RuleList(list[tuple[tuple[str, ...], _Rule]], Generic[_Rule]):
+class RuleList(list[tuple[tuple[str, ...], Rule]]):
     """Rules in the order in which they run, each as a pair: the keys that it reads, and the rule."""
 
-    def reads(self, *keys: str) -> Callable[[_Rule], _Rule]:
+    def reads(self, *keys: str) -> Callable[[Rule], Rule]:
         """A decorator that adds a rule to the list."""
 
-        def add(rule: _Rule) -> _Rule:
+        def add(rule: Rule) -> Rule:
             self.append((keys, rule))
             return rule
 
@@ -43,26 +41,24 @@ class RuleList(list[tuple[tuple[str, ...], _Rule]], Generic[_Rule]):
 class Rules(NamedTuple):
     """The rules that need only the YAML, and those that also need today's topics."""
 
-    of_document: Iterable[tuple[tuple[str, ...], DocumentRule]]
-    of_topics: Iterable[tuple[tuple[str, ...], TopicRule]]
+    of_document: Iterable[tuple[tuple[str, ...], Rule]]
+    of_topics: Iterable[tuple[tuple[str, ...], Rule]]
 
 
-def rule_findings(
-    document: Document, assignment: Assignment | None, broken: Iterable[Finding], rules: Rules
-) -> list[Finding]:
-    """The findings of every rule whose keys have no errors. `assignment` is None if today's topics aren't known.
+def rule_findings(document: SpecDocument, broken: Iterable[Finding], rules: Rules) -> list[Finding]:
+    """The findings of every rule whose keys have no errors.
 
     Rules that read `changes` also check each of `sweep.variants`, as if it were `changes`.
     """
     bad_keys = {finding.key for finding in broken}
-    found = _findings(document, assignment, bad_keys, rules)
+    found = _findings(document, bad_keys, rules)
     of_changes = Rules(
         [rule for rule in rules.of_document if _reads_changes(rule[0])],
         [rule for rule in rules.of_topics if _reads_changes(rule[0])],
     )
-    for _, view in variants(document):
+    for _, view in document.variants:
         there = key_text(view.written(("changes",)))
-        for finding in _findings(view, assignment, {_as_changes(key, there) for key in bad_keys}, of_changes):
+        for finding in _findings(view, {_as_changes(key, there) for key in bad_keys}, of_changes):
             if finding in found:
                 continue
             # A finding at another key also comes from the variant's changes, so the message says so.
@@ -71,7 +67,7 @@ def rule_findings(
     return found
 
 
-def _findings(document: Document, assignment: Assignment | None, bad_keys: set[str], rules: Rules) -> list[Finding]:
+def _findings(document: SpecDocument, bad_keys: set[str], rules: Rules) -> list[Finding]:
     # A broker's capacity may come from its class, and its caps from the profile.
     if any(_touches(bad, key) for bad in bad_keys for key in ("cluster.broker_classes", "cluster.profile")):
         bad_keys = {*bad_keys, BROKERS, ADDED}
@@ -81,27 +77,25 @@ def _findings(document: Document, assignment: Assignment | None, bad_keys: set[s
 
     told = (each for reads, rule in rules.of_document if sound(*reads) for each in rule(document))
     found = list(document.placed(told))
-    if assignment is None:
-        return found
     # An unknown broker, or one that isn't listed, makes every count of target brokers wrong.
     bad_keys = bad_keys | {finding.key for finding in found}
-    joining = joining_brokers(document) if sound(BROKERS, ADDED, "changes.replace_brokers") else ()
-    if sound(BROKERS) and (unlisted := list(_unlisted_brokers(document, assignment, joining))):
+    joining = document.joining_brokers if sound(BROKERS, ADDED, "changes.replace_brokers") else ()
+    if sound(BROKERS) and (unlisted := list(_unlisted_brokers(document, joining))):
         found += unlisted
         bad_keys = bad_keys | {BROKERS}
     for reads, rule in rules.of_topics:
-        found += document.placed(rule(document, assignment)) if sound(*reads) else ()
+        found += document.placed(rule(document)) if sound(*reads) else ()
     return found
 
 
-def _unlisted_brokers(document: Document, assignment: Assignment, joining: Iterable[Broker]) -> Iterator[Finding]:
+def _unlisted_brokers(document: SpecDocument, joining: Iterable[Broker]) -> Iterator[Finding]:
     """One finding for each unlisted broker with replicas, at its first partition, because it may have thousands.
 
     Brokers of `joining` have joined since the YAML was written, for example with a first step.
     """
-    known, joined = {broker.id for broker in brokers_today(document)}, {broker.id for broker in joining}
+    known, joined = {broker.id for broker in document.brokers_today}, {broker.id for broker in joining}
     holders: dict[int, list[AssignmentEntry]] = {}
-    for entry in assignment.entries:
+    for entry in document.assignment.entries:
         for broker in entry.partition.replicas:
             if broker not in known:
                 holders.setdefault(broker, []).append(entry)
@@ -152,19 +146,19 @@ def listed(ids: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ids)))
 
 
-def leaving_path(document: Document) -> Path:
+def leaving_path(document: SpecDocument) -> Path:
     """The path of the key in `changes` that makes brokers leave."""
     return ("changes", "remove_brokers" if document.get("changes", "remove_brokers") else "replace_brokers")
 
 
-def excluded_by(document: Document, topic: str) -> Path:
+def excluded_by(document: SpecDocument, topic: str) -> Path:
     """The path in `topics` that keeps a topic, or one of its partitions, from moving."""
     excluded = (path for path, pattern in document.items("topics", "exclude") if fnmatchcase(topic, pattern))
     included = matches_any(topic, document.get("topics", "include") or "*")
     return next(excluded, ("topics", "on_brokers" if included else "include"))
 
 
-def place_of(document: Document, path: Path) -> str:
+def place_of(document: SpecDocument, path: Path) -> str:
     """A key and its place in the file, for a message about another key."""
     place = document.place(path)
     return f"{key_text(path)} ({place.line}:{place.column})"

@@ -6,28 +6,16 @@ A limit that can't be checked for lack of numbers would let every plan pass, so 
 from collections.abc import Iterator
 
 from planner.inputs.spec import yaml_sections
-from planner.inputs.spec.build_spec import (
-    TARGET_KEYS,
-    Sizes,
-    added_brokers,
-    brokers_today,
-    joining_brokers,
-    leaving_brokers,
-    rack_aware,
-    replacements,
-    set_racks,
-    target_brokers,
-    written_brokers,
-)
-from planner.inputs.spec.checks import ADDED, BROKERS, DocumentRule, RuleList, leaving_path, listed, repeated, unknown
-from planner.inputs.spec.yaml_sections import knows_sizes, knows_traffic
+from planner.inputs.spec.build_spec import Sizes
+from planner.inputs.spec.checks import ADDED, BROKERS, RuleList, leaving_path, listed, repeated, unknown
+from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import MOMENT_ALLOWED, valid_until
 from planner.model.balance import BYTE_WINDOWS
 from planner.model.cluster import LogDirs
 from planner.model.spec import OF_RACKS, OF_SIZES
 
-DOCUMENT_RULES: RuleList[DocumentRule] = RuleList()
+DOCUMENT_RULES = RuleList()
 _reads = DOCUMENT_RULES.reads
 
 _REMOVED, _REPLACED = "changes.remove_brokers", "changes.replace_brokers"
@@ -55,13 +43,13 @@ def source_findings(document: Document) -> Iterator[PathFinding]:
 
 
 @_reads(BROKERS)
-def _brokers_once(document: Document) -> Iterator[PathFinding]:
+def _brokers_once(document: SpecDocument) -> Iterator[PathFinding]:
     ids = (((*path, "id"), item["id"]) for path, item in document.items("cluster", "brokers"))
     return repeated(ids, "each broker once")
 
 
 @_reads(BROKERS, ADDED, _REMOVED)
-def _added_once(document: Document) -> Iterator[PathFinding]:
+def _added_once(document: SpecDocument) -> Iterator[PathFinding]:
     today, added = _ids(document), set[int]()
     removed = set(document.get("changes", "remove_brokers") or ())
     for item_path, item in document.items("changes", "add_brokers"):
@@ -76,21 +64,21 @@ def _added_once(document: Document) -> Iterator[PathFinding]:
 
 
 @_reads(BROKERS, ADDED, _REMOVED)
-def _removed_known(document: Document) -> Iterator[PathFinding]:
+def _removed_known(document: SpecDocument) -> Iterator[PathFinding]:
     known = _ids(document)
-    added = {broker.id for broker in added_brokers(document)}
+    added = {broker.id for broker in document.added_brokers}
     for path, broker in document.items("changes", "remove_brokers"):
         if broker not in known and broker not in added:
             yield path, f"{broker} isn't a broker of the cluster; allowed: {listed(known)}"
 
 
 @_reads(BROKERS, _REMOVED, _REPLACED)
-def _replaced_known(document: Document) -> Iterator[PathFinding]:
+def _replaced_known(document: SpecDocument) -> Iterator[PathFinding]:
     known = _ids(document)
-    leaving = leaving_brokers(document)
+    leaving = document.leaving_brokers
     removed = set(document.get("changes", "remove_brokers") or ())
     takers: set[int] = set()
-    for old, new in replacements(document):
+    for old, new in document.replacements:
         path = ("changes", "replace_brokers", str(old))
         if old not in known:
             yield path, f"{old} isn't a broker of the cluster; allowed: {listed(known)}"
@@ -104,20 +92,20 @@ def _replaced_known(document: Document) -> Iterator[PathFinding]:
 
 
 @_reads(BROKERS, ADDED, _REPLACED, "changes.set_racks")
-def _racks_of_known(document: Document) -> Iterator[PathFinding]:
-    known = _ids(document) | {broker.id for broker in joining_brokers(document)}
-    for broker, _ in set_racks(document):
+def _racks_of_known(document: SpecDocument) -> Iterator[PathFinding]:
+    known = _ids(document) | {broker.id for broker in document.joining_brokers}
+    for broker, _ in document.set_racks:
         if broker not in known:
             message = f"{broker} is neither a broker of the cluster nor added; allowed: {listed(known)}"
             yield ("changes", "set_racks", str(broker)), message
 
 
 @_reads(*TARGET_KEYS, "rack_aware")
-def _racks_for_all(document: Document) -> Iterator[PathFinding]:
+def _racks_for_all(document: SpecDocument) -> Iterator[PathFinding]:
     """Kafka refuses rack-aware placement if only some brokers have racks (KIP-36)."""
-    targets = target_brokers(document)
+    targets = document.target_brokers
     without = [broker.id for broker in targets if broker.rack is None]
-    if not rack_aware(document) or len(without) in (0, len(targets)):
+    if not document.rack_aware or len(without) in (0, len(targets)):
         return
     allowed = "a rack for every broker that stays or joins, for none, or rack_aware: disabled"
     for path, who, old in _written(document, set(without)):
@@ -128,7 +116,7 @@ def _racks_for_all(document: Document) -> Iterator[PathFinding]:
 
 
 @_reads(*TARGET_KEYS, "limits.disk_used", "limits.hours_above_capacity")
-def _capacities_for_all(document: Document) -> Iterator[PathFinding]:
+def _capacities_for_all(document: SpecDocument) -> Iterator[PathFinding]:
     """`disk_used` needs each broker's disk, and `hours_above_capacity` each broker's network."""
     for limit, what, of in (
         ("disk_used", "disk", "disk_bytes"),
@@ -136,7 +124,7 @@ def _capacities_for_all(document: Document) -> Iterator[PathFinding]:
     ):
         if document.get("limits", limit) is None:
             continue
-        without = {broker.id for broker in target_brokers(document) if getattr(broker, of) is None}
+        without = {broker.id for broker in document.target_brokers if getattr(broker, of) is None}
         allowed = f"capacity.{what} for every broker that stays or joins, or no limits.{limit}"
         for path, who, old in _written(document, without):
             if old is None:
@@ -146,26 +134,26 @@ def _capacities_for_all(document: Document) -> Iterator[PathFinding]:
                 yield path, f"broker {who} gets no capacity.{what} from broker {old}; allowed: {allowed}"
 
 
-def _written(document: Document, ids: set[int]) -> Iterator[tuple[Path, int, int | None]]:
+def _written(document: SpecDocument, ids: set[int]) -> Iterator[tuple[Path, int, int | None]]:
     """The path of each of these target brokers, its id, and if it isn't listed the broker that it replaces."""
-    yield from ((path, item["id"], None) for path, item in written_brokers(document) if item["id"] in ids)
-    inherited = {broker.id for broker in joining_brokers(document)} - {each.id for each in added_brokers(document)}
-    for old, new in replacements(document):
+    yield from ((path, item["id"], None) for path, item in document.written_brokers if item["id"] in ids)
+    inherited = {broker.id for broker in document.joining_brokers} - {each.id for each in document.added_brokers}
+    for old, new in document.replacements:
         if new in inherited & ids and old in _ids(document):
             yield ("changes", "replace_brokers", str(old)), new, old
 
 
 @_reads(*TARGET_KEYS)
-def _someone_stays(document: Document) -> Iterator[PathFinding]:
-    if not target_brokers(document):
+def _someone_stays(document: SpecDocument) -> Iterator[PathFinding]:
+    if not document.target_brokers:
         yield leaving_path(document), "no broker is left; allowed: at least one that stays or joins"
 
 
 @_reads(BROKERS, ADDED, "cluster.broker_classes")
-def _classes_known(document: Document) -> Iterator[PathFinding]:
+def _classes_known(document: SpecDocument) -> Iterator[PathFinding]:
     """A broker states its capacity once: by its class, or by itself."""
     classes = document.get("cluster", "broker_classes") or {}
-    for item_path, item in (each for each in written_brokers(document) if "class" in each[1]):
+    for item_path, item in (each for each in document.written_brokers if "class" in each[1]):
         path = (*item_path, "class")
         if "capacity" in item:
             yield path, "both class and capacity say what the broker can hold; allowed: one of them"
@@ -174,21 +162,21 @@ def _classes_known(document: Document) -> Iterator[PathFinding]:
 
 
 @_reads("balance", "budget", "sweep.balance", "sweep.choose", *_LOADS)
-def _bytes_are_known(document: Document) -> Iterator[PathFinding]:
+def _bytes_are_known(document: SpecDocument) -> Iterator[PathFinding]:
     asked: list[tuple[Path, str]] = [(("balance", name), name) for name in BYTE_WINDOWS]
     asked += [(path, name) for name in BYTE_WINDOWS for path, _ in document.items("sweep", "balance", name)]
     sized = ("most_even_within_bytes", "most_months_within_bytes", "fewest_bytes_lasting_months")
     asked += [(("budget", "bytes_moved"), "disk"), *((("sweep", "choose", rule), "disk") for rule in sized)]
     asked += [(("balance", "log_dirs"), "disk")]
     for path, name in asked:
-        known = knows_sizes(document) if name == "disk" else knows_traffic(document, name)
+        known = document.knows_sizes if name == "disk" else document.knows_traffic(name)
         what, allowed = ("sizes", _SIZES) if name == "disk" else ("rates", _RATES)
         if not known and (value := document.get(*path)) not in (None, "none"):
             yield path, f"{value!r} can't be judged without {what}; allowed: {allowed}, or none"
 
 
 @_reads("balance", "cluster.load", "sweep.choose", "limits")
-def _hours_are_known(document: Document) -> Iterator[PathFinding]:
+def _hours_are_known(document: SpecDocument) -> Iterator[PathFinding]:
     """Hours need a load profile, and the busiest hours need a window on traffic."""
     for path, allowed in yaml_sections.of_hours(document):
         if not document.get("cluster", "load"):
@@ -201,7 +189,7 @@ def _hours_are_known(document: Document) -> Iterator[PathFinding]:
 
 
 @_reads("sweep.variants")
-def _variants_once(document: Document) -> Iterator[PathFinding]:
+def _variants_once(document: SpecDocument) -> Iterator[PathFinding]:
     names = [((*path, "name"), item["name"]) for path, item in document.items("sweep", "variants")]
     yield from repeated(names, "a name for each")
     for path, name in names:
@@ -210,24 +198,24 @@ def _variants_once(document: Document) -> Iterator[PathFinding]:
 
 
 @_reads("sweep.scenarios", *_LOADS)
-def _scenarios_once(document: Document) -> Iterator[PathFinding]:
+def _scenarios_once(document: SpecDocument) -> Iterator[PathFinding]:
     path: Path = ("sweep", "scenarios", "growth")
     scenarios = yaml_sections.growth(document)
     yield from repeated((((*path, at, "name"), each.name) for at, each in enumerate(scenarios)), "a name for each")
-    if scenarios and not knows_sizes(document) and not knows_traffic(document, "network_out"):
+    if scenarios and not document.knows_sizes and not document.knows_traffic("network_out"):
         yield path, "growth can't be judged without sizes or rates; allowed: either of them, or no scenarios"
 
 
 @_reads(*TARGET_KEYS, "resilience")
-def _racks_to_survive(document: Document) -> Iterator[PathFinding]:
+def _racks_to_survive(document: SpecDocument) -> Iterator[PathFinding]:
     if document.get("resilience", "survive") == "rack" and not _any_rack(document):
         yield ("resilience", "survive"), "'rack' can't be judged, no broker has a rack; allowed: racks, broker, or none"
 
 
-def known_findings(document: Document, known: LogDirs) -> Iterator[PathFinding]:
+def known_findings(document: SpecDocument, known: LogDirs) -> Iterator[PathFinding]:
     """Findings for `balance.log_dirs` without any known log dir, and for lists that differ from the broker's own."""
     told = dict(known.brokers)
-    if not told and not any(broker.log_dirs for broker in (*brokers_today(document), *added_brokers(document))):
+    if not told and not any(broker.log_dirs for broker in (*document.brokers_today, *document.added_brokers)):
         allowed = "log_dirs on brokers, cluster.state.sizes from kafka-log-dirs --describe, or none"
         asked = document.get("balance", "log_dirs")
         yield ("balance", "log_dirs"), f"{asked!r} can't be judged: no log dir is known; allowed: {allowed}"
@@ -239,14 +227,14 @@ def known_findings(document: Document, known: LogDirs) -> Iterator[PathFinding]:
 
 
 @_reads(BROKERS, ADDED)
-def _log_dirs_once(document: Document) -> Iterator[PathFinding]:
+def _log_dirs_once(document: SpecDocument) -> Iterator[PathFinding]:
     for path, paths, _ in _log_dir_lists(document):
         yield from repeated((((*path, at), each) for at, each in enumerate(paths)), "each log dir once")
 
 
 @_reads(BROKERS, ADDED)
-def _sizes_of_all_log_dirs(document: Document) -> Iterator[PathFinding]:
-    for path, item in written_brokers(document):
+def _sizes_of_all_log_dirs(document: SpecDocument) -> Iterator[PathFinding]:
+    for path, item in document.written_brokers:
         sized = [log_dir.disk_bytes is not None for log_dir in yaml_sections.broker_log_dirs(item)]
         if any(sized) and not all(sized):
             message = f"broker {item['id']} states a size for {sized.count(True)} of {len(sized)} log dirs"
@@ -254,8 +242,8 @@ def _sizes_of_all_log_dirs(document: Document) -> Iterator[PathFinding]:
 
 
 @_reads(BROKERS, "cluster.topics")
-def _replicas_in_log_dirs(document: Document) -> Iterator[PathFinding]:
-    lists = {broker.id: [log_dir.path for log_dir in broker.log_dirs] for broker in brokers_today(document)}
+def _replicas_in_log_dirs(document: SpecDocument) -> Iterator[PathFinding]:
+    lists = {broker.id: [log_dir.path for log_dir in broker.log_dirs] for broker in document.brokers_today}
     for topic_path, _ in document.items("cluster", "topics"):
         for item_path, item in document.items(*topic_path, "partitions"):
             path, paths = (*item_path, "log_dirs"), item.get("log_dirs")
@@ -269,14 +257,14 @@ def _replicas_in_log_dirs(document: Document) -> Iterator[PathFinding]:
                     yield (*path, at), message
 
 
-def _log_dir_lists(document: Document) -> Iterator[tuple[Path, list[str], int]]:
+def _log_dir_lists(document: SpecDocument) -> Iterator[tuple[Path, list[str], int]]:
     """Each list of log dirs: its path in the document, its log dirs' paths, and its broker."""
-    for path, item in written_brokers(document):
+    for path, item in document.written_brokers:
         if "log_dirs" in item:
             yield (*path, "log_dirs"), [log_dir.path for log_dir in yaml_sections.broker_log_dirs(item)], item["id"]
 
 
-def size_findings(document: Document, sizes: Sizes) -> Iterator[PathFinding]:
+def size_findings(document: SpecDocument, sizes: Sizes) -> Iterator[PathFinding]:
     """Findings for limits on bytes if a partition has no size. `sizes` combines the state files and the YAML."""
     if sizes.known and not sizes.unsized:
         return
@@ -287,15 +275,15 @@ def size_findings(document: Document, sizes: Sizes) -> Iterator[PathFinding]:
 
 
 @_reads("topics", "cluster.brokers")
-def _filter_names_brokers(document: Document) -> Iterator[PathFinding]:
-    known = [broker.id for broker in brokers_today(document)]
+def _filter_names_brokers(document: SpecDocument) -> Iterator[PathFinding]:
+    known = [broker.id for broker in document.brokers_today]
     for path, broker in document.items("topics", "on_brokers"):
         if broker not in known:
             yield path, f"{broker} isn't in cluster.brokers; allowed: {listed(known)}"
 
 
 @_reads("limits.eta", "execution.throttle")
-def _eta_has_throttle(document: Document) -> Iterator[PathFinding]:
+def _eta_has_throttle(document: SpecDocument) -> Iterator[PathFinding]:
     for _, eta in _gates(document, ("eta",)):
         if document.get("execution", "throttle") == "none":
             message = f"{eta!r} can't be judged with execution.throttle: none; allowed: a throttle, or no such limit"
@@ -303,20 +291,20 @@ def _eta_has_throttle(document: Document) -> Iterator[PathFinding]:
 
 
 @_reads(*TARGET_KEYS, "limits")
-def _racks_for_limits(document: Document) -> Iterator[PathFinding]:
+def _racks_for_limits(document: SpecDocument) -> Iterator[PathFinding]:
     for name, value in () if _any_rack(document) else _gates(document, OF_RACKS):
         yield ("limits", name), f"{value!r} can't be judged, no broker has a rack; allowed: racks, or no such limit"
 
 
-def _gates(document: Document, names: tuple[str, ...]) -> Iterator[tuple[str, object]]:
+def _gates(document: SpecDocument, names: tuple[str, ...]) -> Iterator[tuple[str, object]]:
     written = ((name, document.get("limits", name)) for name in names)
     yield from ((name, value) for name, value in written if value is not None)
 
 
 @_reads("report.failures", *TARGET_KEYS)
-def _can_fail(document: Document) -> Iterator[PathFinding]:
+def _can_fail(document: SpecDocument) -> Iterator[PathFinding]:
     """Failures of racks need racks, and no more brokers can fail than there are today, whatever a variant adds."""
-    brokers, failures = len(brokers_today(document)), ("report", "failures")
+    brokers, failures = len(document.brokers_today), ("report", "failures")
     for at, kind in enumerate(yaml_sections.failure_kinds(document)):
         path: Path = (*failures, at) if isinstance(document.get(*failures), list) else failures
         if kind == "racks" and not _any_rack(document):
@@ -326,22 +314,22 @@ def _can_fail(document: Document) -> Iterator[PathFinding]:
 
 
 @_reads("report.growth", *_LOADS)
-def _can_grow(document: Document) -> Iterator[PathFinding]:
-    known = knows_sizes(document) or knows_traffic(document, "network_in")
+def _can_grow(document: SpecDocument) -> Iterator[PathFinding]:
+    known = document.knows_sizes or document.knows_traffic("network_in")
     if document.get("report", "growth") is not None and not known:
         message = "growth can't be judged without sizes or rates; allowed: either of them, or no report.growth"
         yield ("report", "growth"), message
 
 
 @_reads("report.consumers", "consumers")
-def _groups_declared(document: Document) -> Iterator[PathFinding]:
+def _groups_declared(document: SpecDocument) -> Iterator[PathFinding]:
     if document.get("report", "consumers") and not document.get("consumers"):
         message = "no consumer group is declared; allowed: the key consumers with at least one group, or false here"
         yield ("report", "consumers"), message
 
 
 @_reads("cluster.captured_at")
-def _captured_at_a_moment(document: Document) -> Iterator[PathFinding]:
+def _captured_at_a_moment(document: SpecDocument) -> Iterator[PathFinding]:
     text = document.get("cluster", "captured_at")
     if text is None:
         return
@@ -352,7 +340,7 @@ def _captured_at_a_moment(document: Document) -> Iterator[PathFinding]:
 
 
 @_reads("valid_for", "cluster.captured_at")
-def _valid_from_a_moment(document: Document) -> Iterator[PathFinding]:
+def _valid_from_a_moment(document: SpecDocument) -> Iterator[PathFinding]:
     written, seconds = document.get("valid_for"), yaml_sections.valid_for_seconds(document)
     if seconds is not None and document.get("cluster", "captured_at") is None:
         message = f"{written!r} needs a start time; allowed: together with cluster.captured_at, {MOMENT_ALLOWED}"
@@ -361,9 +349,9 @@ def _valid_from_a_moment(document: Document) -> Iterator[PathFinding]:
         yield ("valid_for",), f"{written!r} is too long; allowed: at most {_LONGEST_DAYS}d"
 
 
-def _ids(document: Document) -> set[int]:
-    return {broker.id for broker in brokers_today(document)}
+def _ids(document: SpecDocument) -> set[int]:
+    return {broker.id for broker in document.brokers_today}
 
 
-def _any_rack(document: Document) -> bool:
-    return any(broker.rack is not None for broker in target_brokers(document))
+def _any_rack(document: SpecDocument) -> bool:
+    return any(broker.rack is not None for broker in document.target_brokers)

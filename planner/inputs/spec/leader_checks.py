@@ -10,43 +10,21 @@ from fnmatch import fnmatchcase
 from itertools import combinations, groupby, product
 from typing import NamedTuple
 
-from planner.inputs.importers.state_parts import Assignment
-from planner.inputs.spec.build_spec import (
-    TARGET_KEYS,
-    added_partitions,
-    apart,
-    created_topics,
-    demoted_brokers,
-    leader_racks,
-    target_brokers,
-    target_racks,
-    together,
-    topic_filter,
-)
-from planner.inputs.spec.checks import (
-    CREATED,
-    DEMOTED,
-    GROWN,
-    PLACED,
-    DocumentRule,
-    RuleList,
-    TopicRule,
-    listed,
-    place_of,
-)
-from planner.inputs.spec.placement_checks import OF_REPLICAS, filter_of, replicas_after, usable_brokers
-from planner.inputs.yaml_source import Document, Path, PathFinding
+from planner.inputs.spec.checks import CREATED, DEMOTED, GROWN, PLACED, RuleList, listed, place_of
+from planner.inputs.spec.placement_checks import OF_REPLICAS, filter_of
+from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
+from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.cluster import LEADERS, some
 from planner.model.errors import did_you_mean
 from planner.model.topic_patterns import first_rule, matching
 
-LEADER_RULES: RuleList[DocumentRule] = RuleList()
-LEADER_TOPIC_RULES: RuleList[TopicRule] = RuleList()
+LEADER_RULES = RuleList()
+LEADER_TOPIC_RULES = RuleList()
 
 
 @LEADER_RULES.reads(*TARGET_KEYS, DEMOTED)
-def _demoted_stay(document: Document) -> Iterator[PathFinding]:
-    targets = {broker.id for broker in target_brokers(document)}
+def _demoted_stay(document: SpecDocument) -> Iterator[PathFinding]:
+    targets = {broker.id for broker in document.target_brokers}
     demoted = list(document.items("changes", "demote_brokers"))
     for path, broker in demoted:
         if broker not in targets:
@@ -56,8 +34,8 @@ def _demoted_stay(document: Document) -> Iterator[PathFinding]:
 
 
 @LEADER_RULES.reads(*TARGET_KEYS, "leader_racks")
-def _racks_have_brokers(document: Document) -> Iterator[PathFinding]:
-    racks = target_racks(document)
+def _racks_have_brokers(document: SpecDocument) -> Iterator[PathFinding]:
+    racks = document.target_racks
     for path, item in document.items("leader_racks"):
         for at, rack in enumerate(item["prefer"]):
             if rack not in racks:
@@ -66,20 +44,20 @@ def _racks_have_brokers(document: Document) -> Iterator[PathFinding]:
                 yield (*path, "prefer", at), f"{message}allowed: {allowed}"
 
 
-def _leader_rule(document: Document, topic: str) -> tuple[int, tuple[str, ...]] | None:
+def _leader_rule(document: SpecDocument, topic: str) -> tuple[int, tuple[str, ...]] | None:
     """The index of the first rule of `leader_racks` that matches a topic, and the racks that it prefers."""
-    rules = leader_racks(document)
+    rules = document.leader_racks
     rule = first_rule(topic, rules)
     return None if rule is None else (rules.index(rule), rule.prefer)
 
 
 @LEADER_TOPIC_RULES.reads(*TARGET_KEYS, DEMOTED, "topics")
-def _others_may_lead(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _others_may_lead(document: SpecDocument) -> Iterator[PathFinding]:
     """A demoted broker must not lead a fixed partition that another replica could lead. Without one, the plan warns."""
-    demoted, chosen = demoted_brokers(document), topic_filter(document)
+    demoted, chosen = document.demoted_brokers, document.topic_filter
     fixed = [
         f"{topic.name}-{row.id}"
-        for topic in assignment.topics
+        for topic in document.assignment.topics
         if not topic.deleting and not chosen.moves(topic.name)
         for row in topic.partitions
         if row.replicas and row.replicas[0] in demoted and not demoted.issuperset(row.replicas)
@@ -97,11 +75,11 @@ _MOST_WAYS = 40_000
 
 
 @LEADER_TOPIC_RULES.reads(*TARGET_KEYS, "apart", "leader_racks", *OF_REPLICAS)
-def _sides_prefer_racks_of_their_own(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _sides_prefer_racks_of_their_own(document: SpecDocument) -> Iterator[PathFinding]:
     """Topics that share no racks must be able to divide them so that a preferred rack leads each topic."""
-    names = sorted(replicas_after(document, assignment))
-    every = target_racks(document)
-    for path, rule in apart(document):
+    names = sorted(document.replicas_after)
+    every = document.target_racks
+    for path, rule in document.apart:
         preferred = dict[tuple[int, tuple[str, ...]], tuple[str, int]]()
         for side, pattern in enumerate(rule.topics if rule.by.startswith("rack") else ()):
             for name in (name for name in names if fnmatchcase(name, pattern)):
@@ -134,12 +112,12 @@ class _Member(NamedTuple):
     group: int
 
 
-def _members(document: Document, assignment: Assignment) -> list[_Member]:
+def _members(document: SpecDocument) -> list[_Member]:
     """The topics of each group, each with the first pattern that matches it, in the patterns' order, then by name."""
-    names = {topic.name for topic in assignment.topics if not topic.deleting}
-    names |= {new.topic for new in created_topics(document)}
+    names = {topic.name for topic in document.assignment.topics if not topic.deleting}
+    names |= {new.topic for new in document.created_topics}
     found = dict[tuple[int, str], _Member]()
-    for group, (path, patterns) in enumerate(together(document)):
+    for group, (path, patterns) in enumerate(document.together):
         for at, pattern in enumerate(patterns):
             for name in sorted(matching(names, pattern)):
                 found.setdefault((group, name), _Member(name, (*path, at), group))
@@ -155,20 +133,18 @@ def _pairs(members: list[_Member]) -> Iterator[tuple[_Member, _Member]]:
         first.setdefault(member.group, member)
 
 
-def _both(document: Document, one: _Member, other: _Member) -> str:
+def _both(document: SpecDocument, one: _Member, other: _Member) -> str:
     return f"{other.name!r} and {one.name!r} of {place_of(document, one.path)}"
 
 
 @LEADER_TOPIC_RULES.reads("together", CREATED, GROWN)
-def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _groups_are_of_topics_alike(document: SpecDocument) -> Iterator[PathFinding]:
     """A group must have at least two topics, with equally many partitions after the change, and in no other group."""
-    members = _members(document, assignment)
-    counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
-    counts |= {
-        new.topic: new.count for new in (*created_topics(document), *added_partitions(document, assignment.topics))
-    }
+    members = _members(document)
+    counts = {topic.name: len(topic.partitions) for topic in document.assignment.topics}
+    counts |= {new.topic: new.count for new in (*document.created_topics, *document.added_partitions)}
     seen = dict[str, _Member]()
-    for group, (path, patterns) in enumerate(together(document)):
+    for group, (path, patterns) in enumerate(document.together):
         mine = [member for member in members if member.group == group]
         if len(mine) == 1 and all(fnmatchcase(mine[0].name, pattern) for pattern in patterns):
             yield path, f"matches one topic, {mine[0].name!r}; allowed: patterns that match two topics or more"
@@ -190,11 +166,11 @@ def _groups_are_of_topics_alike(document: Document, assignment: Assignment) -> I
 
 
 @LEADER_TOPIC_RULES.reads("together", "apart", CREATED, GROWN)
-def _not_apart(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _not_apart(document: SpecDocument) -> Iterator[PathFinding]:
     """No two topics of a group may be on different sides of `apart`, because then no broker may lead both."""
     told = set[int]()
-    for one, other in _pairs(_members(document, assignment)):
-        for path, rule in apart(document):
+    for one, other in _pairs(_members(document)):
+        for path, rule in document.apart:
             sides = [[fnmatchcase(each.name, pattern) for pattern in rule.topics] for each in (one, other)]
             if one.group not in told and all(map(any, sides)) and sides[0] != sides[1]:
                 told.add(one.group)
@@ -203,12 +179,12 @@ def _not_apart(document: Document, assignment: Assignment) -> Iterator[PathFindi
 
 
 @LEADER_TOPIC_RULES.reads("together", *PLACED, DEMOTED, "leader_racks", CREATED, GROWN)
-def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _some_broker_may_lead(document: SpecDocument) -> Iterator[PathFinding]:
     """The topics of a group must have a common usable broker that isn't demoted, and the same first preferred rack."""
-    demoted = demoted_brokers(document)
+    demoted = document.demoted_brokers
     usable = dict[int, set[int]]()
-    for one, other in _pairs(_members(document, assignment)):
-        common = usable.get(one.group, set(usable_brokers(document, one.name))) & usable_brokers(document, other.name)
+    for one, other in _pairs(_members(document)):
+        common = usable.get(one.group, set(document.usable_brokers(one.name))) & document.usable_brokers(other.name)
         usable[one.group] = common
         if not common - demoted:
             key: Path = ("placement",) if not common else ("changes", "demote_brokers")
@@ -225,12 +201,12 @@ def _some_broker_may_lead(document: Document, assignment: Assignment) -> Iterato
 
 
 @LEADER_TOPIC_RULES.reads("together", *PLACED, DEMOTED, "topics", CREATED, GROWN)
-def _fixed_partitions_agree(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _fixed_partitions_agree(document: SpecDocument) -> Iterator[PathFinding]:
     """Fixed partitions of the same number must have one preferred leader, which must be able to lead the others."""
-    chosen = topic_filter(document)
-    topics = {topic.name: topic for topic in assignment.topics}
-    demoted = demoted_brokers(document)
-    members = [member for member in _members(document, assignment) if member.name in topics]
+    chosen = document.topic_filter
+    topics = {topic.name: topic for topic in document.assignment.topics}
+    demoted = document.demoted_brokers
+    members = [member for member in _members(document) if member.name in topics]
     where = place_of(document, filter_of(document))
     fixed = dict[tuple[int, int], tuple[_Member, int]]()
     for member in members:
@@ -246,7 +222,7 @@ def _fixed_partitions_agree(document: Document, assignment: Assignment) -> Itera
                 yield member.path, message
                 return
     for other in members:
-        may = usable_brokers(document, other.name) - demoted
+        may = document.usable_brokers(other.name) - demoted
         for (group, number), (member, leader) in fixed.items():
             if group == other.group and leader not in may and member.name != other.name:
                 message = (

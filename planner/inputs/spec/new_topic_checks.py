@@ -5,24 +5,15 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from planner.inputs.importers.state_parts import Assignment
-from planner.inputs.spec.build_spec import (
-    TARGET_KEYS,
-    added_partitions,
-    config_defaults,
-    created_topics,
-    replication_factor_changes,
-    target_brokers,
-)
-from planner.inputs.spec.checks import CREATED, FACTORS, GROWN, RuleList, TopicRule
-from planner.inputs.spec.yaml_sections import knows_sizes, knows_traffic
-from planner.inputs.yaml_source import Document, Path, PathFinding
+from planner.inputs.spec.checks import CREATED, FACTORS, GROWN, RuleList
+from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
+from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.amounts import LARGEST
 from planner.model.cluster import MIN_INSYNC, Config, Topic, in_force, min_insync_replicas
 from planner.model.errors import Finding, did_you_mean
 from planner.model.spec import NewPartitions
 
-NEW_TOPIC_RULES: RuleList[TopicRule] = RuleList()
+NEW_TOPIC_RULES = RuleList()
 _reads = NEW_TOPIC_RULES.reads
 
 # The controller's own log, and topics whose number of partitions clients use to find their partition.
@@ -46,11 +37,11 @@ _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 
 
 @_reads()
-def _todays_configs(document: Document, assignment: Assignment) -> Iterator[PathFinding | Finding]:
+def _todays_configs(document: SpecDocument) -> Iterator[PathFinding | Finding]:
     """Findings for configurations of today's topics, at the place of the configuration."""
     inline = {topic["name"]: at for at, topic in enumerate(document.get("cluster", "topics") or ())}
-    first = {entry.topic: entry for entry in reversed(assignment.entries)}
-    for topic in assignment.topics:
+    first = {entry.topic: entry for entry in reversed(document.assignment.entries)}
+    for topic in document.assignment.topics:
         own = {key for key, _ in topic.config}
         for key, message in _wrong(topic.config + topic.effective_config):
             if topic.name in inline:
@@ -63,8 +54,8 @@ def _todays_configs(document: Document, assignment: Assignment) -> Iterator[Path
 
 
 @_reads("cluster.config_defaults")
-def _inherited_configs(document: Document, _: Assignment) -> Iterator[PathFinding]:
-    for key, message in _wrong(config_defaults(document)):
+def _inherited_configs(document: SpecDocument) -> Iterator[PathFinding]:
+    for key, message in _wrong(document.config_defaults):
         yield ("cluster", "config_defaults", key), message
 
 
@@ -92,9 +83,9 @@ def altered(topic: str, min_insync: object) -> str:
 
 
 @_reads(CREATED)
-def _new_configs(document: Document, _: Assignment) -> Iterator[PathFinding]:
+def _new_configs(document: SpecDocument) -> Iterator[PathFinding]:
     """Findings for configurations of topics to be created. Another rule checks min.insync.replicas."""
-    for at, new in enumerate(created_topics(document)):
+    for at, new in enumerate(document.created_topics):
         for key, message in _wrong(new.config):
             if key != MIN_INSYNC:
                 yield ("changes", "create_topics", at, "config", key), message
@@ -115,9 +106,9 @@ def _wrong(config: Config) -> Iterator[tuple[str, str]]:
 
 
 @_reads(CREATED)
-def _created_names(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _created_names(document: SpecDocument) -> Iterator[PathFinding]:
     """A new topic's name must not be in use, even if dots are written as underscores, because metrics do that."""
-    existing = {topic.name for topic in assignment.topics}
+    existing = {topic.name for topic in document.assignment.topics}
     taken = dict.fromkeys(existing, "a topic of the cluster already; allowed: another name, or changes.add_partitions")
     by_metric: dict[str, set[str]] = {}
     for other in existing:
@@ -138,9 +129,9 @@ def _created_names(document: Document, assignment: Assignment) -> Iterator[PathF
 
 
 @_reads(GROWN)
-def _added_names(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    existing = [topic.name for topic in assignment.topics]
-    deleting = {topic.name for topic in assignment.topics if topic.deleting}
+def _added_names(document: SpecDocument) -> Iterator[PathFinding]:
+    existing = [topic.name for topic in document.assignment.topics]
+    deleting = {topic.name for topic in document.assignment.topics if topic.deleting}
     seen: set[str] = set()
     for item_path, item in document.items("changes", "add_partitions"):
         path, name = (*item_path, "topic"), item["topic"]
@@ -158,9 +149,9 @@ def _added_names(document: Document, assignment: Assignment) -> Iterator[PathFin
 
 
 @_reads(GROWN)
-def _more_than_today(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _more_than_today(document: SpecDocument) -> Iterator[PathFinding]:
     """The number of partitions must grow, because Kafka never removes one."""
-    counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
+    counts = {topic.name: len(topic.partitions) for topic in document.assignment.topics}
     for item_path, item in document.items("changes", "add_partitions"):
         today, wanted = counts.get(item["topic"]), item["partitions"]
         if today is not None and wanted <= today:
@@ -169,16 +160,16 @@ def _more_than_today(document: Document, assignment: Assignment) -> Iterator[Pat
 
 
 @_reads(*TARGET_KEYS, CREATED, "cluster.config_defaults")
-def _created_factors(document: Document, _: Assignment) -> Iterator[PathFinding]:
-    targets = len(target_brokers(document))
-    for at, new in enumerate(created_topics(document)):
+def _created_factors(document: SpecDocument) -> Iterator[PathFinding]:
+    targets = len(document.target_brokers)
+    for at, new in enumerate(document.created_topics):
         path = ("changes", "create_topics", at)
         if targets < new.replication_factor:
             message = f"{new.replication_factor} replicas need {new.replication_factor} brokers"
             yield (*path, "replication_factor"), f"{message}; allowed: at most the {targets} that stay or join"
         least = dict(new.config).get(MIN_INSYNC)
         if least is None:
-            inherited = in_force_least(Topic(new.topic, ()), config_defaults(document))
+            inherited = in_force_least(Topic(new.topic, ()), document.config_defaults)
             if new.replication_factor < inherited:
                 message = (
                     f"{new.replication_factor} is below the min.insync.replicas of {inherited} that topics inherit "
@@ -192,32 +183,32 @@ def _created_factors(document: Document, _: Assignment) -> Iterator[PathFinding]
 
 
 @_reads(GROWN, FACTORS, "cluster.config_defaults")
-def _added_factors(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _added_factors(document: SpecDocument) -> Iterator[PathFinding]:
     """New partitions have the replication factor of the topic's first one, because they are made before any move."""
-    topics = {topic.name: topic for topic in assignment.topics}
+    topics = {topic.name: topic for topic in document.assignment.topics}
     for item_path, item in document.items("changes", "add_partitions"):
         if (topic := topics.get(item["topic"])) is None:
             continue
         path, factor = (*item_path, "topic"), len(topic.partitions[0].replicas)
-        changes = replication_factor_changes(document)
+        changes = document.replication_factor_changes
         asked = {each.replication_factor for each in changes if fnmatchcase(topic.name, each.topics)}
         if asked - {factor}:
             message = (
                 f"{topic.name} gets another replication factor too, and Kafka adds partitions with today's {factor}"
             )
             yield path, f"{message}; allowed: one of the two at a time"
-        least = in_force_least(topic, config_defaults(document))
+        least = in_force_least(topic, document.config_defaults)
         if factor < least:
             message = f"{topic.name} has {factor} replicas a partition, below its min.insync.replicas of {least}"
             yield path, f"{message}; allowed: a topic that can be written to"
 
 
 @_reads(*TARGET_KEYS, CREATED, GROWN)
-def _at_once(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _at_once(document: SpecDocument) -> Iterator[PathFinding]:
     """At most as many partitions as the controller makes at once, with a replica list that fits a command line."""
-    longest = max((len(str(broker.id)) for broker in target_brokers(document)), default=1)
-    held = {topic.name: sum(len(each.replicas) for each in topic.partitions) for topic in assignment.topics}
-    for path, new in _all_new(document, assignment):
+    longest = max((len(str(broker.id)) for broker in document.target_brokers), default=1)
+    held = {topic.name: sum(len(each.replicas) for each in topic.partitions) for topic in document.assignment.topics}
+    for path, new in _all_new(document):
         made = new.count - new.first
         replicas = held.get(new.topic, 0) + made * new.replication_factor
         if made > _MOST_AT_ONCE:
@@ -228,12 +219,12 @@ def _at_once(document: Document, assignment: Assignment) -> Iterator[PathFinding
 
 
 @_reads(CREATED, GROWN, "cluster.rates", "cluster.state")
-def _loads_are_comparable(document: Document, _: Assignment) -> Iterator[PathFinding]:
+def _loads_are_comparable(document: SpecDocument) -> Iterator[PathFinding]:
     """Expected sizes and rates need known ones of the other partitions for comparison."""
     known = {
-        "size": (knows_sizes(document), "cluster.state.sizes, or size in cluster.topics"),
-        "bytes_in": (knows_traffic(document, "network_in"), "cluster.rates, or bytes_in in cluster.topics"),
-        "bytes_out": (knows_traffic(document, "network_out"), "cluster.rates, or bytes_out in cluster.topics"),
+        "size": (document.knows_sizes, "cluster.state.sizes, or size in cluster.topics"),
+        "bytes_in": (document.knows_traffic("network_in"), "cluster.rates, or bytes_in in cluster.topics"),
+        "bytes_out": (document.knows_traffic("network_out"), "cluster.rates, or bytes_out in cluster.topics"),
     }
     for list_name in ("create_topics", "add_partitions"):
         for item_path, item in document.items("changes", list_name):
@@ -244,11 +235,11 @@ def _loads_are_comparable(document: Document, _: Assignment) -> Iterator[PathFin
 
 
 @_reads(*TARGET_KEYS, CREATED, GROWN)
-def _total_load(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _total_load(document: SpecDocument) -> Iterator[PathFinding]:
     """Sums of bytes and of traffic must fit into 64 bits."""
-    targets = len(target_brokers(document))
-    total = sum(each.size_bytes for topic in assignment.topics for each in topic.partitions) * targets
-    for path, new in _all_new(document, assignment):
+    targets = len(document.target_brokers)
+    total = sum(each.size_bytes for topic in document.assignment.topics for each in topic.partitions) * targets
+    for path, new in _all_new(document):
         one = max(new.size_bytes, new.bytes_in_per_sec + new.bytes_out_per_sec)
         total += one * min(new.count - new.first, _MOST_AT_ONCE) * targets
         if total > LARGEST:
@@ -256,12 +247,12 @@ def _total_load(document: Document, assignment: Assignment) -> Iterator[PathFind
             return
 
 
-def _all_new(document: Document, assignment: Assignment) -> Iterator[tuple[Path, NewPartitions]]:
+def _all_new(document: SpecDocument) -> Iterator[tuple[Path, NewPartitions]]:
     """Every item of the two lists, with the path of its number of partitions."""
-    for at, new in enumerate(created_topics(document)):
+    for at, new in enumerate(document.created_topics):
         yield ("changes", "create_topics", at, "partitions"), new
     places = {item["topic"]: path for path, item in document.items("changes", "add_partitions")}
-    for new in added_partitions(document, assignment.topics):
+    for new in document.added_partitions:
         yield (*places[new.topic], "partitions"), new
 
 

@@ -13,52 +13,34 @@ from functools import partial
 from itertools import accumulate, product
 from typing import NamedTuple
 
-from planner.inputs.importers.state_parts import Assignment
-from planner.inputs.spec.build_spec import (
-    TARGET_KEYS,
-    apart,
-    broker_set,
-    brokers_today,
-    created_topics,
-    demoted_brokers,
-    joining_brokers,
-    placement,
-    rack_aware,
-    racks_after,
-    replication_factor_changes,
-    target_brokers,
-    target_racks,
-    topic_filter,
-)
 from planner.inputs.spec.checks import (
     CREATED,
     DEMOTED,
     FACTORS,
     PLACED,
-    DocumentRule,
     RuleList,
-    TopicRule,
     excluded_by,
     listed,
     place_of,
     unknown,
 )
-from planner.inputs.yaml_source import Document, Path, PathFinding
+from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
+from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.cluster import LEADERS, Apart, some
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted
-from planner.model.topic_patterns import first_rule, matching
+from planner.model.topic_patterns import matching
 
-SET_RULES: RuleList[DocumentRule] = RuleList()
-PLACEMENT_RULES: RuleList[TopicRule] = RuleList()
+SET_RULES = RuleList()
+PLACEMENT_RULES = RuleList()
 
 # The keys that set a topic's number of replicas.
 OF_REPLICAS = (CREATED, FACTORS)
 
 
 @SET_RULES.reads(*TARGET_KEYS, "broker_sets", "cluster.broker_classes")
-def _sets_have_brokers(document: Document) -> Iterator[PathFinding]:
-    known = {broker.id for broker in (*brokers_today(document), *joining_brokers(document))}
+def _sets_have_brokers(document: SpecDocument) -> Iterator[PathFinding]:
+    known = {broker.id for broker in (*document.brokers_today, *document.joining_brokers)}
     for name, written in (document.get("broker_sets") or {}).items():
         path: Path = ("broker_sets", name)
         if isinstance(written, list):
@@ -66,30 +48,30 @@ def _sets_have_brokers(document: Document) -> Iterator[PathFinding]:
                 if broker not in known:
                     message = f"{broker} is neither a broker of the cluster nor added; allowed: {listed(known)}"
                     yield (*path, at), message
-        elif not broker_set(document, name):
+        elif not document.broker_set(name):
             key, value = next(iter(written.items()))
-            there = target_racks(document) if key == "rack" else set(document.get("cluster", "broker_classes") or {})
+            there = document.target_racks if key == "rack" else set(document.get("cluster", "broker_classes") or {})
             guess = did_you_mean(value, there)
             allowed = ", ".join(sorted(there)) or "a list of ids, as there is none"
             yield (*path, key), f"no broker that stays or joins has the {key} {value!r}; {guess}allowed: {allowed}"
 
 
 @SET_RULES.reads(*TARGET_KEYS, "changes.rebalance", "rack_aware")
-def _racks_to_repair(document: Document) -> Iterator[PathFinding]:
+def _racks_to_repair(document: SpecDocument) -> Iterator[PathFinding]:
     if document.get("changes", "rebalance") != "racks":
         return
     path, rest = ("changes", "rebalance"), "allowed: all, leaders, none"
     where = place_of(document, ("rack_aware",))
-    if not rack_aware(document):
+    if not document.rack_aware:
         yield path, f"'racks' repairs what breaks the rack rule, which {where} disables; {rest}"
     elif document.get("rack_aware") == "as_today":
         yield path, f"'racks' repairs what {where} as_today leaves as it is; {rest}"
-    elif all(broker.rack is None for broker in target_brokers(document)):
+    elif all(broker.rack is None for broker in document.target_brokers):
         yield path, f"'racks' repairs what breaks the rack rule, and no broker that stays or joins has a rack; {rest}"
 
 
 @SET_RULES.reads("broker_sets", "placement")
-def _sets_are_used(document: Document) -> Iterator[PathFinding]:
+def _sets_are_used(document: SpecDocument) -> Iterator[PathFinding]:
     sets = document.get("broker_sets") or {}
     named = [(path, item["brokers"]) for path, item in document.items("placement")]
     for path, name in named:
@@ -101,9 +83,9 @@ def _sets_are_used(document: Document) -> Iterator[PathFinding]:
 
 
 @SET_RULES.reads(*PLACED, "cluster.broker_classes")
-def _exclusive_sets_are_apart(document: Document) -> Iterator[PathFinding]:
+def _exclusive_sets_are_apart(document: SpecDocument) -> Iterator[PathFinding]:
     """An exclusive set must have no broker in common with another set of `placement`."""
-    rules = placement(document)
+    rules = document.placement
     reported: set[frozenset[str]] = set()
     for mine, rule in enumerate(rules):
         for other, alone in enumerate(rules):
@@ -121,9 +103,9 @@ def _exclusive_sets_are_apart(document: Document) -> Iterator[PathFinding]:
 
 
 @PLACEMENT_RULES.reads(*PLACED, CREATED)
-def _one_set_for_each_topic(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    rules = placement(document)
-    names = [*(topic.name for topic in assignment.topics), *(new.topic for new in created_topics(document))]
+def _one_set_for_each_topic(document: SpecDocument) -> Iterator[PathFinding]:
+    rules = document.placement
+    names = [*(topic.name for topic in document.assignment.topics), *(new.topic for new in document.created_topics)]
     for later, rule in enumerate(rules):
         for earlier, first in enumerate(rules[:later]):
             both = [name for name in names if fnmatchcase(name, rule.topics) and fnmatchcase(name, first.topics)]
@@ -148,11 +130,11 @@ class _Need:
 
 
 @PLACEMENT_RULES.reads(*PLACED, "cluster.broker_classes", *OF_REPLICAS, "rack_aware")
-def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _sets_are_large_enough(document: SpecDocument) -> Iterator[PathFinding]:
     """A set must have a broker for each replica of its topics, and as many racks as the rack rule needs."""
-    racks = racks_after(document)
+    racks = document.racks_after
     every = set(racks.values())
-    for need in _needs(document, assignment):
+    for need in _needs(document):
         most = max(need.replicas.values(), default=0)
         wide = [name for name, replicas in need.replicas.items() if replicas > len(need.usable)]
         there = {racks[broker] for broker in need.usable}
@@ -164,7 +146,7 @@ def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterat
                 "changes.set_replication_factor"
             )
             yield need.path, message
-        elif rack_aware(document) and None not in every and len(there) < wanted:
+        elif document.rack_aware and None not in every and len(there) < wanted:
             spread = [name for name, replicas in need.replicas.items() if min(replicas, len(every)) > len(there)]
             message = (
                 f"{need.name} brokers in {len(there)} of {len(every)} racks, too few for the rack rule and {most} "
@@ -174,12 +156,12 @@ def _sets_are_large_enough(document: Document, assignment: Assignment) -> Iterat
 
 
 @PLACEMENT_RULES.reads(*PLACED, "cluster.broker_classes", *OF_REPLICAS, "topics")
-def _fixed_topics_are_in_place(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _fixed_topics_are_in_place(document: SpecDocument) -> Iterator[PathFinding]:
     """Topics that may not move must have no replica outside the brokers that they may use."""
-    chosen = topic_filter(document)
-    held = {topic.name: {b for row in topic.partitions for b in row.replicas} for topic in assignment.topics}
-    fixed = {topic.name for topic in assignment.topics if not chosen.moves(topic.name) and not topic.deleting}
-    for need in _needs(document, assignment):
+    chosen = document.topic_filter
+    held = {topic.name: {b for row in topic.partitions for b in row.replicas} for topic in document.assignment.topics}
+    fixed = {topic.name for topic in document.assignment.topics if not chosen.moves(topic.name) and not topic.deleting}
+    for need in _needs(document):
         if stuck := [name for name in need.replicas if name in fixed and held[name] - set(need.usable)]:
             other = place_of(document, excluded_by(document, stuck[0]))
             message = (
@@ -210,33 +192,25 @@ class _ApartSide(NamedTuple):
         return max((factor for factor, _ in self.needs.values()), default=0)
 
 
-def usable_brokers(document: Document, topic: str) -> frozenset[int]:
-    """The target brokers that a topic may use by the rules of `placement`."""
-    rules, targets = placement(document), frozenset(broker.id for broker in target_brokers(document))
-    if (own := first_rule(topic, rules)) is not None:
-        return targets & set(own.brokers)
-    return targets - {broker for rule in rules if rule.exclusive for broker in rule.brokers}
-
-
-def filter_of(document: Document) -> Path:
+def filter_of(document: SpecDocument) -> Path:
     """The path of the key in `topics` that keeps partitions from moving."""
     filters = ("on_brokers", "exclude", "include")
     return ("topics", next((each for each in filters if document.get("topics", each)), "include"))
 
 
-def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, Apart, list[_ApartSide]]]:
-    factors, chosen = replicas_after(document, assignment), topic_filter(document)
-    racks = racks_after(document)
-    demoted = demoted_brokers(document)
-    for path, rule in apart(document):
+def _sides(document: SpecDocument) -> Iterator[tuple[Path, Apart, list[_ApartSide]]]:
+    factors, chosen = document.replicas_after, document.topic_filter
+    racks = document.racks_after
+    demoted = document.demoted_brokers
+    for path, rule in document.apart:
         sides, led = [], rule.by.endswith(LEADERS)
         for number, pattern in enumerate(rule.topics):
             side = _ApartSide((*path, number), "", {}, {})
             for name in sorted(matching(factors.keys(), pattern)):
-                usable = usable_brokers(document, name) - (demoted if led else set())
+                usable = document.usable_brokers(name) - (demoted if led else set())
                 needed = (1 if led else factors[name], name)
                 side.needs[usable] = max(side.needs.get(usable, (0, "")), needed, key=lambda e: e[0])
-            for topic in assignment.topics:
+            for topic in document.assignment.topics:
                 if topic.deleting or not fnmatchcase(topic.name, pattern):
                     continue
                 for row in topic.partitions:
@@ -251,10 +225,10 @@ def _sides(document: Document, assignment: Assignment) -> Iterator[tuple[Path, A
 
 
 @PLACEMENT_RULES.reads("apart", *PLACED, *OF_REPLICAS, "topics", DEMOTED)
-def _sides_differ(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _sides_differ(document: SpecDocument) -> Iterator[PathFinding]:
     """A topic must be on only one side of a group. Fixed partitions of two sides must share no broker or rack."""
-    names = replicas_after(document, assignment)
-    for _, rule, sides in _sides(document, assignment):
+    names = document.replicas_after
+    for _, rule, sides in _sides(document):
         patterns = rule.topics
         for later, side in enumerate(sides):
             for earlier, other in enumerate(sides[:later]):
@@ -274,11 +248,11 @@ def _sides_differ(document: Document, assignment: Assignment) -> Iterator[PathFi
 
 
 @PLACEMENT_RULES.reads("apart", *PLACED, "cluster.broker_classes", *OF_REPLICAS, "topics", "rack_aware", DEMOTED)
-def _sides_have_brokers(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _sides_have_brokers(document: SpecDocument) -> Iterator[PathFinding]:
     """All sides together must have enough brokers or racks, because no broker or rack can have two sides."""
-    racks = racks_after(document)
-    every = set(racks.values()) if rack_aware(document) and None not in racks.values() else {""}
-    for path, rule, sides in _sides(document, assignment):
+    racks = document.racks_after
+    every = set(racks.values()) if document.rack_aware and None not in racks.values() else {""}
+    for path, rule, sides in _sides(document):
         unit, led = rule.by.removesuffix(LEADERS), rule.by.endswith(LEADERS)
         if unit == "rack" and None in racks.values():
             without = listed(broker for broker, rack in racks.items() if rack is None)
@@ -323,7 +297,10 @@ def _lack_of(
 
 
 def _pair(
-    document: Document, side: _ApartSide, other: _ApartSide, short: Callable[[Set[int], Sequence[int]], _Lack | None]
+    document: SpecDocument,
+    side: _ApartSide,
+    other: _ApartSide,
+    short: Callable[[Set[int], Sequence[int]], _Lack | None],
 ) -> Iterator[PathFinding]:
     """One finding if `placement` rules or fixed partitions leave two sides too few brokers."""
     for (mine, (most, name)), (theirs, (others, another)) in product(side.needs.items(), other.needs.items()):
@@ -350,10 +327,10 @@ def _pair(
                 return
 
 
-def _needs(document: Document, assignment: Assignment) -> Iterator[_Need]:
+def _needs(document: SpecDocument) -> Iterator[_Need]:
     """The needs of each rule's topics; then those of all other topics, on the brokers outside exclusive sets."""
-    rules, targets = placement(document), [broker.id for broker in target_brokers(document)]
-    left = replicas_after(document, assignment)
+    rules, targets = document.placement, [broker.id for broker in document.target_brokers]
+    left = dict(document.replicas_after)
     for at, rule in enumerate(rules):
         mine = {name: left.pop(name) for name in sorted(matching(left.keys(), rule.topics))}
         usable = tuple(broker for broker in targets if broker in rule.brokers)
@@ -365,15 +342,3 @@ def _needs(document: Document, assignment: Assignment) -> Iterator[_Need]:
         sets = {rule.broker_set: place_of(document, ("broker_sets", rule.broker_set)) for _, rule in alone}
         named = ", ".join(f"{name!r}, {where}," for name, where in sets.items())
         yield _Need(("placement", alone[0][0], "exclusive"), f"{named} leaves all other topics", usable, left)
-
-
-def replicas_after(document: Document, assignment: Assignment) -> dict[str, int]:
-    """The most replicas of a partition after the change, by topic, without topics that are being deleted."""
-    changes = replication_factor_changes(document)
-    kept = {
-        topic.name: max(len(partition.replicas) for partition in topic.partitions)
-        for topic in assignment.topics
-        if not topic.deleting
-    }
-    asked = {name: rule.replication_factor for name in kept if (rule := first_rule(name, changes)) is not None}
-    return kept | asked | {new.topic: new.replication_factor for new in created_topics(document)}

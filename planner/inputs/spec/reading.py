@@ -21,13 +21,14 @@ from planner.inputs.spec.leader_checks import LEADER_RULES, LEADER_TOPIC_RULES
 from planner.inputs.spec.new_topic_checks import NEW_TOPIC_RULES
 from planner.inputs.spec.placement_checks import PLACEMENT_RULES, SET_RULES
 from planner.inputs.spec.schema_errors import schema_findings
+from planner.inputs.spec.spec_document import SpecDocument
 from planner.inputs.spec.topic_checks import PATTERN_RULES, TOPIC_RULES, described_findings
 from planner.inputs.spec.yaml_sections import Described
 from planner.inputs.state.merge import Merged, merge
 from planner.inputs.state.state_files import Expected, files_in, read_file, read_text
 from planner.inputs.state.state_notes import broker_notes
-from planner.inputs.yaml_source import Document, decode, key_text, read_yaml
 from planner.inputs.yaml_source import Path as Keys
+from planner.inputs.yaml_source import decode, key_text, read_yaml
 from planner.model import file_reading
 from planner.model.build_problem import topics_after
 from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, merged
@@ -49,7 +50,7 @@ class _Topics:
     are those about a load profile. `log_dirs` reads the log dirs of each file that has them.
     """
 
-    document: Document
+    document: SpecDocument
     assignment: Assignment | None = None
     sizes: build_spec.Sizes = field(default_factory=build_spec.Sizes)
     inputs: tuple[InputRow, ...] = ()
@@ -88,34 +89,35 @@ def load(path: Path) -> Spec:
     """
     file = path.as_posix()
     data = _read(path, Finding(Place(file), "", ""), file_reading.SPEC)
-    document = read_yaml(decode(data, file), file)
+    document = SpecDocument(**vars(read_yaml(decode(data, file), file)))
     if "plan_id" in document.value:
         raise SpecError([Finding(Place(file, 1, 1), "", "is a plan; allowed: the YAML file that it was made from")])
     unreadable = {finding.key for finding in document.findings}
     of_schema = (finding for finding in schema_findings(document) if finding.key not in unreadable)
     broken = [*document.findings, *of_schema, *document.placed(source_findings(document))]
     topics = _with_load(_topics(document, path.parent, broken), path.parent, broken)
-    written, document = document, topics.document
-    described, group_files, of_groups = _group_files(document, path.parent, broken, topics.assignment)
+    document = replace(topics.document, assignment=topics.assignment or Assignment())
+    described, group_files, of_groups = _group_files(document, path.parent, broken)
     findings = [*broken, *topics.findings, *of_groups]
     # If a state file can't be read, it is unknown whether a pattern matches a topic.
-    rules = Rules(_OF_DOCUMENT, _OF_TOPICS if topics.findings else (*_OF_TOPICS, *PATTERN_RULES))
-    findings += rule_findings(document, topics.assignment, broken, rules)
+    of_topics = _OF_TOPICS if topics.findings else (*_OF_TOPICS, *PATTERN_RULES)
+    findings += rule_findings(document, broken, Rules(_OF_DOCUMENT, of_topics if topics.assignment else ()))
+    if described and topics.assignment is not None:
+        findings += document.placed(described_findings(document, described))
     if not topics.findings and topics.assignment is not None:
         findings += document.placed(size_findings(document, topics.sizes))
     if findings or topics.assignment is None:
         raise SpecError(findings)
     told = group_files if document.get("report", "consumers") else ()
     inputs = (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *told)
-    dirs = _log_dirs(written, topics)
-    spec = build_spec.build_spec(document, topics.assignment, topics.sizes, inputs, dirs, described)
+    spec = build_spec.build_spec(document, topics.sizes, inputs, _log_dirs(document, topics), described)
     # The first rate of growth that matches a topic counts, so those of the YAML come first.
     ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
     notes = (*(_notes(spec, topics.merged) if topics.merged else ()), *topics.notes)
     cluster = replace(spec.cluster, notes=notes, outgrown=topics.outgrown)
     traffic = yaml_sections.traffic(document)
-    written_too = {broker.id for broker in build_spec.added_brokers(document)}
+    written_too = {broker.id for broker in document.added_brokers}
     # A replacement that only changes.replace_brokers names may be live and cordoned too.
     cordoned = topics.merged.cordoned if topics.merged else {}
     joining = (
@@ -126,7 +128,7 @@ def load(path: Path) -> Spec:
     return replace(spec, cluster=cluster, growth=growth, week=topics.week, traffic=traffic, changes=changes)
 
 
-def _topics(document: Document, folder: Path, broken: list[Finding]) -> _Topics:
+def _topics(document: SpecDocument, folder: Path, broken: list[Finding]) -> _Topics:
     bad_keys = (finding.key for finding in broken)
     if any(key == "cluster" or key.startswith(("cluster.topics", "cluster.state")) for key in bad_keys):
         return _Topics(document)
@@ -174,7 +176,7 @@ def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
 
 
 def _group_files(
-    document: Document, folder: Path, broken: list[Finding], assignment: Assignment | None
+    document: SpecDocument, folder: Path, broken: list[Finding]
 ) -> tuple[Described, list[InputRow], list[Finding]]:
     """The groups in the state files that `consumers` names, the files, and the errors in them.
 
@@ -196,12 +198,10 @@ def _group_files(
             findings.append(document.finding(keys, str(error)))
         except SpecError as error:
             findings += error.findings
-    if assignment is not None:
-        findings += document.placed(described_findings(document, described, assignment))
     return described, inputs, findings
 
 
-def _log_dirs(document: Document, topics: _Topics) -> LogDirs:
+def _log_dirs(document: SpecDocument, topics: _Topics) -> LogDirs:
     """The log dir of each replica, read only if balance.log_dirs asks for it; SpecError with every error.
 
     The state files have passed every check. If several describe a broker, the first counts.
@@ -217,7 +217,7 @@ def _log_dirs(document: Document, topics: _Topics) -> LogDirs:
     return known
 
 
-def _sources(document: Document, folder: Path) -> Iterator[_Source]:
+def _sources(document: SpecDocument, folder: Path) -> Iterator[_Source]:
     """The files that `cluster.state` names, in their order of precedence: the assignment, the sizes, the others."""
     state = document.get("cluster", "state")
     at: Keys = ("cluster", "state")
@@ -230,7 +230,7 @@ def _sources(document: Document, folder: Path) -> Iterator[_Source]:
         yield _Source((*at, "files", number), folder / file, "state", topic)
 
 
-def _from_files(document: Document, folder: Path) -> _Topics:
+def _from_files(document: SpecDocument, folder: Path) -> _Topics:
     """The state files merged into one state. If some can't be read, the others are used, so that rules can run."""
     parts, inputs, findings = list[StatePart](), list[InputRow](), list[Finding]()
     for source in _sources(document, folder):
@@ -280,7 +280,7 @@ def _as_asked(spec: Spec) -> Iterator[Topic]:
         yield replace(topic, partitions=tuple(rows))
 
 
-def _with_state(document: Document, merged: Merged | None) -> Document:
+def _with_state(document: SpecDocument, merged: Merged | None) -> SpecDocument:
     """The document with what the files add: sizes, inherited configurations, cordons, and the topics that may move.
 
     If the files couldn't be read, sizes count as known, so that no rule reports what the files may contain.
@@ -316,7 +316,7 @@ def _mapping(written: Any) -> dict[str, Any]:
     return written if isinstance(written, dict) else {}
 
 
-def _sized(document: Document, merged: Merged, inputs: tuple[InputRow, ...]) -> _Topics:
+def _sized(document: SpecDocument, merged: Merged, inputs: tuple[InputRow, ...]) -> _Topics:
     """The assignment with its sizes. If no partition has a size, the sizes are of another cluster: a finding."""
     known = _Topics(document, merged.assignment, inputs=inputs, merged=merged)
     if (sizes := merged.sizes) is None:

@@ -4,24 +4,12 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from planner.inputs.importers.consumer_groups import SHARED
-from planner.inputs.importers.state_parts import Assignment, replica_findings
-from planner.inputs.spec.build_spec import (
-    TARGET_KEYS,
-    apart,
-    config_defaults,
-    created_topics,
-    leaving_brokers,
-    replication_factor_changes,
-    stated_rates,
-    target_brokers,
-    together,
-    topic_filter,
-    variants,
-)
-from planner.inputs.spec.checks import CREATED, FACTORS, RuleList, TopicRule, excluded_by, leaving_path, repeated
+from planner.inputs.importers.state_parts import replica_findings
+from planner.inputs.spec.checks import CREATED, FACTORS, Rule, RuleList, excluded_by, leaving_path, repeated
 from planner.inputs.spec.new_topic_checks import altered, in_force_least, origin
+from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
 from planner.inputs.spec.yaml_sections import Described, growth
-from planner.inputs.yaml_source import Document, Path, PathFinding
+from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.amounts import LARGEST
 from planner.model.cluster import MIN_INSYNC, some
 from planner.model.errors import Finding, did_you_mean
@@ -29,20 +17,20 @@ from planner.model.formats import first_names
 from planner.model.topic_patterns import first_rule, matching
 
 # Rules about patterns are separate: if a state file can't be read, it is unknown whether a pattern matches a topic.
-TOPIC_RULES: RuleList[TopicRule] = RuleList()
-PATTERN_RULES: RuleList[TopicRule] = RuleList()
+TOPIC_RULES = RuleList()
+PATTERN_RULES = RuleList()
 _reads = TOPIC_RULES.reads
 
 _SHOWN = 10
 _CREATED = (CREATED, "sweep.variants")
 
 
-def _items_match(*path: str, with_created: bool = False, first_counts: bool = False) -> TopicRule:
+def _items_match(*path: str, with_created: bool = False, first_counts: bool = False) -> Rule:
     """A rule that the patterns in a list must match topics. Each pattern is the key `topics` of an item."""
 
-    def rule(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+    def rule(document: SpecDocument) -> Iterator[PathFinding]:
         patterns = (((*item_path, "topics"), item["topics"]) for item_path, item in document.items(*path))
-        return _unmatched(document, assignment, patterns, with_created=with_created, first_counts=first_counts)
+        return _unmatched(document, patterns, with_created=with_created, first_counts=first_counts)
 
     return rule
 
@@ -58,26 +46,25 @@ PATTERN_RULES += [
 
 
 @PATTERN_RULES.reads("topics")
-def _filter_matches(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _filter_matches(document: SpecDocument) -> Iterator[PathFinding]:
     patterns = (each for key in ("include", "exclude") for each in document.items("topics", key))
-    return _unmatched(document, assignment, patterns)
+    return _unmatched(document, patterns)
 
 
 @PATTERN_RULES.reads("apart", "together", *_CREATED)
-def _groups_match(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    groups = (*((path, rule.topics) for path, rule in apart(document)), *together(document))
+def _groups_match(document: SpecDocument) -> Iterator[PathFinding]:
+    groups = (*((path, rule.topics) for path, rule in document.apart), *document.together)
     patterns = (((*path, at), each) for path, topics in groups for at, each in enumerate(topics))
-    return _unmatched(document, assignment, patterns, with_created=True)
+    return _unmatched(document, patterns, with_created=True)
 
 
 @PATTERN_RULES.reads("consumers")
-def _consumers_match(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
-    return _unmatched(document, assignment, group_patterns(document))
+def _consumers_match(document: SpecDocument) -> Iterator[PathFinding]:
+    return _unmatched(document, group_patterns(document))
 
 
 def _unmatched(
-    document: Document,
-    assignment: Assignment,
+    document: SpecDocument,
     patterns: Iterable[tuple[Path, str]],
     *,
     with_created: bool = False,
@@ -88,10 +75,10 @@ def _unmatched(
     `first_counts`: only the first pattern that matches a topic counts, so a pattern is also a finding if earlier
     patterns match all its topics.
     """
-    names = [topic.name for topic in assignment.topics]
+    names = [topic.name for topic in document.assignment.topics]
     if with_created:
-        views = (document, *(view for _, view in variants(document)))
-        names += [new.topic for view in views for new in created_topics(view)]
+        views = (document, *(view for _, view in document.variants))
+        names += [new.topic for view in views for new in view.created_topics]
     known, left = set(names), set(names)
     for path, pattern in patterns:
         if not matching(known, pattern):
@@ -107,23 +94,23 @@ def _unmatched(
 
 
 @_reads()
-def _topics_once(document: Document, _: Assignment) -> Iterator[PathFinding]:
+def _topics_once(document: SpecDocument) -> Iterator[PathFinding]:
     names = (((*path, "name"), topic["name"]) for path, topic in document.items("cluster", "topics"))
     return repeated(names, "each topic once")
 
 
 @_reads()
-def _inline_partitions(document: Document, assignment: Assignment) -> Iterator[Finding]:
+def _inline_partitions(document: SpecDocument) -> Iterator[Finding]:
     if document.get("cluster", "topics"):
-        for entry in assignment.entries:
+        for entry in document.assignment.entries:
             yield from replica_findings(entry)
 
 
 @_reads(*TARGET_KEYS, "sweep.scenarios")
-def _total_size(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _total_size(document: SpecDocument) -> Iterator[PathFinding]:
     """Sums of bytes must fit into 64 bits."""
-    rows = [partition for topic in assignment.topics for partition in topic.partitions]
-    targets = len(target_brokers(document))
+    rows = [partition for topic in document.assignment.topics for partition in topic.partitions]
+    targets = len(document.target_brokers)
     total = sum(row.size_bytes * max(len(row.replicas), targets) for row in rows)
     if total > LARGEST:
         where = ("cluster", "state", "sizes") if document.get("cluster", "state") else ("cluster", "topics")
@@ -135,14 +122,15 @@ def _total_size(document: Document, assignment: Assignment) -> Iterator[PathFind
 
 
 @_reads(*TARGET_KEYS, "cluster.rates", "sweep.scenarios")
-def _total_rates(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _total_rates(document: SpecDocument) -> Iterator[PathFinding]:
     """Sums of traffic over all replicas must fit into 64 bits. A topic's rate is the sum of its partitions' rates."""
-    of_topics = (each for each in stated_rates(document) if each.partition is None)
+    of_topics = (each for each in document.stated_rates if each.partition is None)
     topic_rates = [(each.bytes_in_per_sec or 0) + (each.bytes_out_per_sec or 0) for each in of_topics]
-    own = [row.bytes_in_per_sec + row.bytes_out_per_sec for topic in assignment.topics for row in topic.partitions]
+    topics = document.assignment.topics
+    own = [row.bytes_in_per_sec + row.bytes_out_per_sec for topic in topics for row in topic.partitions]
     most = max((scenario.factor for scenario in growth(document)), default=1)
-    of_one_replica = max(topic_rates, default=0) * len(assignment.topics) + sum(own)
-    total = of_one_replica * len(target_brokers(document)) * max(most, 1)
+    of_one_replica = max(topic_rates, default=0) * len(topics) + sum(own)
+    total = of_one_replica * len(document.target_brokers) * max(most, 1)
     if total > LARGEST:
         key = "rates" if topic_rates else "topics"
         message = f"all traffic together may be more than {LARGEST} bytes/s; allowed: rates of real clusters"
@@ -150,16 +138,16 @@ def _total_rates(document: Document, assignment: Assignment) -> Iterator[PathFin
 
 
 @_reads(*TARGET_KEYS, FACTORS, "cluster.config_defaults")
-def _factors_possible(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _factors_possible(document: SpecDocument) -> Iterator[PathFinding]:
     """A new factor needs enough brokers, must not be below min.insync.replicas, and must be the only one of a topic."""
-    targets, defaults = len(target_brokers(document)), config_defaults(document)
+    targets, defaults = len(document.target_brokers), document.config_defaults
     chosen: dict[str, int] = {}
-    for at, change in enumerate(replication_factor_changes(document)):
+    for at, change in enumerate(document.replication_factor_changes):
         path = ("changes", "set_replication_factor", at, "replication_factor")
         factor = change.replication_factor
         if factor > targets:
             yield path, f"{factor} replicas need {factor} brokers; allowed: at most the {targets} that stay or join"
-        for topic in assignment.topics:
+        for topic in document.assignment.topics:
             if not fnmatchcase(topic.name, change.topics):
                 continue
             if factor < (least := in_force_least(topic, defaults)):
@@ -176,11 +164,11 @@ def _factors_possible(document: Document, assignment: Assignment) -> Iterator[Pa
 
 
 @_reads(*TARGET_KEYS, FACTORS)
-def _factors_kept(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _factors_kept(document: SpecDocument) -> Iterator[PathFinding]:
     """There must be enough target brokers for topics that keep their replication factor."""
-    targets = len(target_brokers(document))
-    changes = replication_factor_changes(document)
-    kept = [topic for topic in assignment.topics if first_rule(topic.name, changes) is None]
+    targets = len(document.target_brokers)
+    changes = document.replication_factor_changes
+    kept = [topic for topic in document.assignment.topics if first_rule(topic.name, changes) is None]
     needs = {topic.name: max(len(partition.replicas) for partition in topic.partitions) for topic in kept}
     wide = [name for name, replicas in needs.items() if replicas > targets]
     if wide and targets:
@@ -194,17 +182,17 @@ def _factors_kept(document: Document, assignment: Assignment) -> Iterator[PathFi
 
 
 @_reads(*TARGET_KEYS, FACTORS, "topics")
-def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _fixed_topics_can_stay(document: SpecDocument) -> Iterator[PathFinding]:
     """Topics and partitions that may not move must not need to: for leaving brokers or a new replication factor."""
-    chosen, leaving = topic_filter(document), leaving_brokers(document)
+    chosen, leaving = document.topic_filter, document.leaving_brokers
     fixed = {
         topic.name: [row.replicas for row in topic.partitions if not (moves and chosen.is_near(row.replicas))]
-        for topic, moves in ((each, chosen.moves(each.name)) for each in assignment.topics)
+        for topic, moves in ((each, chosen.moves(each.name)) for each in document.assignment.topics)
     }
     if stuck := [name for name, rows in fixed.items() if any(leaving & set(replicas) for replicas in rows)]:
         message = f"brokers that leave have replicas of {some(stuck)}, which may not move; allowed: let them move"
         yield excluded_by(document, stuck[0]), message
-    for at, change in enumerate(replication_factor_changes(document)):
+    for at, change in enumerate(document.replication_factor_changes):
         resized = [
             name
             for name, rows in fixed.items()
@@ -216,12 +204,12 @@ def _fixed_topics_can_stay(document: Document, assignment: Assignment) -> Iterat
 
 
 @_reads(*TARGET_KEYS)
-def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _deleted_can_stay(document: SpecDocument) -> Iterator[PathFinding]:
     """A broker with replicas of a topic that is being deleted can't leave until Kafka has deleted the topic."""
-    leaving = leaving_brokers(document)
+    leaving = document.leaving_brokers
     stuck = [
         topic.name
-        for topic in assignment.topics
+        for topic in document.assignment.topics
         if topic.deleting and any(leaving & set(partition.replicas) for partition in topic.partitions)
     ]
     if stuck:
@@ -230,9 +218,9 @@ def _deleted_can_stay(document: Document, assignment: Assignment) -> Iterator[Pa
 
 
 @_reads("consumers")
-def _groups_sound(document: Document, assignment: Assignment) -> Iterator[PathFinding]:
+def _groups_sound(document: SpecDocument) -> Iterator[PathFinding]:
     """Groups and members must be unique, each member must have topics, and `topic_ids` must name existing topics."""
-    known = {topic.name for topic in assignment.topics}
+    known = {topic.name for topic in document.assignment.topics}
     names = (((*path, "group"), item["group"]) for path, item in document.items("consumers"))
     yield from repeated(names, "each group once")
     for path, item in document.items("consumers"):
@@ -258,12 +246,12 @@ def _groups_sound(document: Document, assignment: Assignment) -> Iterator[PathFi
                 yield member_path, "has no topics, nor has its group; allowed: topics of the member, or of the group"
 
 
-def described_findings(document: Document, described: Described, assignment: Assignment) -> Iterator[PathFinding]:
+def described_findings(document: SpecDocument, described: Described) -> Iterator[PathFinding]:
     """Findings for groups and members missing in their state files, and for partitions there that don't exist.
 
     `described` lacks files that couldn't be read, because these already have findings.
     """
-    counts = {topic.name: len(topic.partitions) for topic in assignment.topics}
+    counts = {topic.name: len(topic.partitions) for topic in document.assignment.topics}
     for path, item in document.items("consumers"):
         groups = described.get(item.get("state", ""))
         if groups is None:
@@ -290,7 +278,7 @@ def described_findings(document: Document, described: Described, assignment: Ass
                 yield (*path, "state"), f"{message}; allowed: groups of the same cluster"
 
 
-def group_patterns(document: Document) -> Iterator[tuple[Path, str]]:
+def group_patterns(document: SpecDocument) -> Iterator[tuple[Path, str]]:
     """Every pattern of every group and member, with its path."""
     for path, _ in document.items("consumers"):
         yield from document.items(*path, "topics")

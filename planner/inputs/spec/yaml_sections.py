@@ -166,19 +166,6 @@ def traffic(document: Document) -> spec.RackTraffic:
     )
 
 
-def knows_sizes(document: Document) -> bool:
-    """True if a state file, a load profile, or any inline partition gives sizes."""
-    given = document.get("cluster", "state", "sizes") or document.get("cluster", "load")
-    return given is not None or _inline(document, "size")
-
-
-def knows_traffic(document: Document, window: str) -> bool:
-    """True if any rate is stated for the window `network_in` or `network_out` of `balance`."""
-    given = document.get("cluster", "rates") or document.get("cluster", "load")
-    written = bool(given) or _inline(document, "bytes_in")
-    return written or (window == "network_out" and _inline(document, "bytes_out"))
-
-
 def valid_for_seconds(document: Document) -> int | None:
     """`valid_for` in seconds."""
     return unless_none(document.get("valid_for"), parse_seconds)
@@ -279,11 +266,6 @@ def execution(document: Document) -> spec.Execution:
         kafka_bin_dir=stated.get("kafka_bin_dir", spec.Execution.kafka_bin_dir),
         unset=tuple(unset),
     )
-
-
-def _inline(document: Document, key: str) -> bool:
-    topics = document.get("cluster", "topics") or ()
-    return any(key in partition for topic in topics for partition in topic["partitions"])
 
 
 def broker_class(document: Document, name: str, stated: Mapping[str, Any]) -> spec.BrokerClass:
