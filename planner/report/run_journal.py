@@ -1,8 +1,10 @@
 """Reads and shows the journal of a run of the playbooks; the role writes it on the admin host."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct, ValidationError, convert, structs, to_builtins
 
 from planner.model.errors import Finding, Place, SpecError
 from planner.model.file_reading import FileKind, json_value
@@ -16,8 +18,7 @@ _ALLOWED = "allowed: a line of a journal that the playbooks wrote"
 _LONGEST = 2_000
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(Struct, frozen=True, forbid_unknown_fields=True):
     """A batch's time and bytes, measured and planned. A planned 0 and a `copied_bytes` of None mean unknown."""
 
     batch: str
@@ -27,8 +28,7 @@ class Figures:
     planned_bytes: int
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True, omit_defaults=True):
     """One line: the UTC time as ISO 8601 to the second, the kind of event, and the sentence that was printed.
 
     Only the end of a batch has figures.
@@ -58,9 +58,7 @@ def entries(journal: bytes, name: str) -> tuple[Entry, ...]:
 
 def document(told_by: Sequence[Entry]) -> dict[str, Any]:
     """The entries as JSON values; only entries with figures have that key."""
-    return {
-        "entries": [{k: v for k, v in asdict(entry).items() if v is not None or k != "figures"} for entry in told_by]
-    }
+    return {"entries": [to_builtins(entry) for entry in told_by]}
 
 
 def view(name: str, told_by: Sequence[Entry]) -> View:
@@ -110,21 +108,9 @@ def _entry(line: bytes, place: Place) -> Entry | Finding:
         value = json_value(line)
     except ValueError as error:
         return Finding(place, "", f"isn't JSON ({error}); {_ALLOWED}")
-    if not isinstance(value, dict):
-        return Finding(place, "", f"{str(value)[:40]!r} isn't a JSON object; {_ALLOWED}")
-    for key in ("time", "event", "said"):
-        if not isinstance(value.get(key), str):
-            return Finding(place, key, f"{str(value.get(key))[:40]!r} isn't a text; {_ALLOWED}")
+    try:
+        entry = convert(value, Entry)
+    except ValidationError as error:
+        return Finding(place, "", f"{line.decode()[:40]!r} isn't an entry ({error}); {_ALLOWED}")
     # Messages of Kafka's tools may have several lines; a table's cell has one.
-    figures, said = value.get("figures"), " ".join(value["said"].split())
-    if figures is None:
-        return Entry(value["time"], value["event"], said)
-    wanted = {field.name: (int | None if field.name == "copied_bytes" else int) for field in fields(Figures)[1:]}
-    if not (
-        isinstance(figures, dict)
-        and figures.keys() == {"batch", *wanted}
-        and isinstance(figures["batch"], str)
-        and all(isinstance(figures[key], kind) for key, kind in wanted.items())
-    ):
-        return Finding(place, "figures", f"{str(figures)[:40]!r} isn't figures of a batch; {_ALLOWED}")
-    return Entry(value["time"], value["event"], said, Figures(**figures))
+    return structs.replace(entry, said=" ".join(entry.said.split()))

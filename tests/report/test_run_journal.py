@@ -69,11 +69,15 @@ def test_batches_are_shown_planned_and_measured() -> None:
     ("line", "said"),
     [
         (b"HELD", "run.jsonl:3:1: isn't JSON (line 1, column 1: Expecting value)"),
-        (b"[1]", "run.jsonl:3:1: '[1]' isn't a JSON object"),
-        (b'{"time": "x", "event": 5}', "run.jsonl:3:1: event: '5' isn't a text"),
+        (b"[1]", "run.jsonl:3:1: '[1]' isn't an entry (Expected `object`, got `array`)"),
         (
-            b'{"time": "x", "event": "end", "said": "", "figures": {"batch": 1}}',
-            """run.jsonl:3:1: figures: "{'batch': 1}" isn't figures of a batch""",
+            b'{"event": 5}',
+            """run.jsonl:3:1: '{"event": 5}' isn't an entry (Expected `str`, got `int` - at `$.event`)""",
+        ),
+        (
+            b'{"event": "end", "said": "", "time": "", "figures": {"batch": 1}}',
+            """run.jsonl:3:1: '{"event": "end", "said": "", "time": "",' """
+            "isn't an entry (Expected `str`, got `int` - at `$.figures.batch`)",
         ),
     ],
 )
