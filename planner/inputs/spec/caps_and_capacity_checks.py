@@ -230,11 +230,10 @@ def _caps_hold_what_stays(document: SpecDocument) -> Iterator[PathFinding]:
     chosen, mode = document.topic_filter, document.rebalance
     unforced = mode in ("leaders", "none") and not any(document.get(*key) for key in _FORCING)
     fixed, every = Counter[int](), Counter[int]()
-    leaving = document.leaving_brokers
     for topic in document.assignment.topics:
         moves = not topic.deleting and chosen.moves(topic.name)
         for row in topic.partitions:
-            every.update(row.replicas if not leaving & set(row.replicas) else ())
+            every.update(row.replicas if not document.leaving_brokers & set(row.replicas) else ())
             fixed.update(() if moves and chosen.is_near(row.replicas) else row.replicas)
     for broker in document.target_brokers:
         cap = broker.max_replicas

@@ -75,7 +75,6 @@ def _removed_known(document: SpecDocument) -> Iterator[PathFinding]:
 @_reads(BROKERS, _REMOVED, _REPLACED)
 def _replaced_known(document: SpecDocument) -> Iterator[PathFinding]:
     known = _ids(document)
-    leaving = document.leaving_brokers
     removed = set(document.get("changes", "remove_brokers") or ())
     takers: set[int] = set()
     for old, new in document.replacements:
@@ -84,7 +83,7 @@ def _replaced_known(document: SpecDocument) -> Iterator[PathFinding]:
             yield path, f"{old} isn't a broker of the cluster; allowed: {listed(known)}"
         if old in removed:
             yield path, f"{old} is removed too; allowed: one of the two"
-        if new in leaving:
+        if new in document.leaving_brokers:
             yield path, f"{new} leaves the cluster itself; allowed: a broker that stays or joins"
         if new in takers:
             yield path, f"{new} replaces another broker already; allowed: a broker for each"
@@ -208,7 +207,7 @@ def _scenarios_once(document: SpecDocument) -> Iterator[PathFinding]:
 
 @_reads(*TARGET_KEYS, "resilience")
 def _racks_to_survive(document: SpecDocument) -> Iterator[PathFinding]:
-    if document.get("resilience", "survive") == "rack" and not _any_rack(document):
+    if document.get("resilience", "survive") == "rack" and not document.target_racks:
         yield ("resilience", "survive"), "'rack' can't be judged, no broker has a rack; allowed: racks, broker, or none"
 
 
@@ -292,7 +291,7 @@ def _eta_has_throttle(document: SpecDocument) -> Iterator[PathFinding]:
 
 @_reads(*TARGET_KEYS, "limits")
 def _racks_for_limits(document: SpecDocument) -> Iterator[PathFinding]:
-    for name, value in () if _any_rack(document) else _gates(document, OF_RACKS):
+    for name, value in () if document.target_racks else _gates(document, OF_RACKS):
         yield ("limits", name), f"{value!r} can't be judged, no broker has a rack; allowed: racks, or no such limit"
 
 
@@ -307,7 +306,7 @@ def _can_fail(document: SpecDocument) -> Iterator[PathFinding]:
     brokers, failures = len(document.brokers_today), ("report", "failures")
     for at, kind in enumerate(yaml_sections.failure_kinds(document)):
         path: Path = (*failures, at) if isinstance(document.get(*failures), list) else failures
-        if kind == "racks" and not _any_rack(document):
+        if kind == "racks" and not document.target_racks:
             yield path, "'racks' can't be judged, no broker has a rack; allowed: racks, or brokers"
         if _TOGETHER.get(kind, kind) > brokers:
             yield path, f"{kind!r} can't fail of {brokers:,} brokers; allowed: at most as many"
@@ -351,7 +350,3 @@ def _valid_from_a_moment(document: SpecDocument) -> Iterator[PathFinding]:
 
 def _ids(document: SpecDocument) -> set[int]:
     return {broker.id for broker in document.brokers_today}
-
-
-def _any_rack(document: SpecDocument) -> bool:
-    return any(broker.rack is not None for broker in document.target_brokers)

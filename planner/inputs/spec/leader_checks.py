@@ -181,12 +181,11 @@ def _not_apart(document: SpecDocument) -> Iterator[PathFinding]:
 @LEADER_TOPIC_RULES.reads("together", *PLACED, DEMOTED, "leader_racks", CREATED, GROWN)
 def _some_broker_may_lead(document: SpecDocument) -> Iterator[PathFinding]:
     """The topics of a group must have a common usable broker that isn't demoted, and the same first preferred rack."""
-    demoted = document.demoted_brokers
     usable = dict[int, set[int]]()
     for one, other in _pairs(_members(document)):
         common = usable.get(one.group, set(document.usable_brokers(one.name))) & document.usable_brokers(other.name)
         usable[one.group] = common
-        if not common - demoted:
+        if not common - document.demoted_brokers:
             key: Path = ("placement",) if not common else ("changes", "demote_brokers")
             message = (
                 f"{_both(document, one, other)} have no broker in common that {place_of(document, key)} lets lead both"
@@ -203,15 +202,13 @@ def _some_broker_may_lead(document: SpecDocument) -> Iterator[PathFinding]:
 @LEADER_TOPIC_RULES.reads("together", *PLACED, DEMOTED, "topics", CREATED, GROWN)
 def _fixed_partitions_agree(document: SpecDocument) -> Iterator[PathFinding]:
     """Fixed partitions of the same number must have one preferred leader, which must be able to lead the others."""
-    chosen = document.topic_filter
     topics = {topic.name: topic for topic in document.assignment.topics}
-    demoted = document.demoted_brokers
     members = [member for member in _members(document) if member.name in topics]
     where = place_of(document, filter_of(document))
     fixed = dict[tuple[int, int], tuple[_Member, int]]()
     for member in members:
         for row in topics[member.name].partitions:
-            if not chosen.keeps(member.name, row.replicas):
+            if not document.topic_filter.keeps(member.name, row.replicas):
                 continue
             one, leader = fixed.setdefault((member.group, row.id), (member, row.replicas[0]))
             if leader != row.replicas[0]:
@@ -222,7 +219,7 @@ def _fixed_partitions_agree(document: SpecDocument) -> Iterator[PathFinding]:
                 yield member.path, message
                 return
     for other in members:
-        may = document.usable_brokers(other.name) - demoted
+        may = document.usable_brokers(other.name) - document.demoted_brokers
         for (group, number), (member, leader) in fixed.items():
             if group == other.group and leader not in may and member.name != other.name:
                 message = (

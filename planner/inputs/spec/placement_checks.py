@@ -66,7 +66,7 @@ def _racks_to_repair(document: SpecDocument) -> Iterator[PathFinding]:
         yield path, f"'racks' repairs what breaks the rack rule, which {where} disables; {rest}"
     elif document.get("rack_aware") == "as_today":
         yield path, f"'racks' repairs what {where} as_today leaves as it is; {rest}"
-    elif all(broker.rack is None for broker in document.target_brokers):
+    elif not document.target_racks:
         yield path, f"'racks' repairs what breaks the rack rule, and no broker that stays or joins has a rack; {rest}"
 
 
@@ -158,8 +158,8 @@ def _sets_are_large_enough(document: SpecDocument) -> Iterator[PathFinding]:
 @PLACEMENT_RULES.reads(*PLACED, "cluster.broker_classes", *OF_REPLICAS, "topics")
 def _fixed_topics_are_in_place(document: SpecDocument) -> Iterator[PathFinding]:
     """Topics that may not move must have no replica outside the brokers that they may use."""
-    chosen = document.topic_filter
     held = {topic.name: {b for row in topic.partitions for b in row.replicas} for topic in document.assignment.topics}
+    chosen = document.topic_filter
     fixed = {topic.name for topic in document.assignment.topics if not chosen.moves(topic.name) and not topic.deleting}
     for need in _needs(document):
         if stuck := [name for name in need.replicas if name in fixed and held[name] - set(need.usable)]:

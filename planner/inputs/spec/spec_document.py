@@ -107,7 +107,7 @@ class SpecDocument(Document):
     @cached_property
     def target_racks(self) -> frozenset[str]:
         """The racks of the target brokers."""
-        return frozenset(rack for rack in self.racks_after.values() if rack is not None)
+        return frozenset(broker.rack for broker in self.target_brokers if broker.rack is not None)
 
     def broker_set(self, name: str) -> tuple[int, ...]:
         """The ids in one of `broker_sets`: as listed, or the brokers of a class, or of a rack after the change."""

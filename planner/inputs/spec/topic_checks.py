@@ -206,11 +206,10 @@ def _fixed_topics_can_stay(document: SpecDocument) -> Iterator[PathFinding]:
 @_reads(*TARGET_KEYS)
 def _deleted_can_stay(document: SpecDocument) -> Iterator[PathFinding]:
     """A broker with replicas of a topic that is being deleted can't leave until Kafka has deleted the topic."""
-    leaving = document.leaving_brokers
     stuck = [
         topic.name
         for topic in document.assignment.topics
-        if topic.deleting and any(leaving & set(partition.replicas) for partition in topic.partitions)
+        if topic.deleting and any(document.leaving_brokers & set(partition.replicas) for partition in topic.partitions)
     ]
     if stuck:
         message = f"{some(stuck)} marked for deletion, with replicas on brokers that leave; allowed: once it is gone"
