@@ -190,7 +190,7 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         raise SetupError(f"{path}: {error}") from None
     if row is not None and out is not None:
         _write_row(path, spec, wanted, row, out)
-        if short := sizing_report.short(sizing.run(spec, [wanted[row - 1]])[0]):
+        if short := sizing_report.short(sizing.evaluate(sizing.SizingStudy.of(spec), wanted[row - 1])):
             output.say(f"warning: {short}")
         output.say(f"{out}: next: planner whatif {shlex.quote(str(out))}")
         return 0

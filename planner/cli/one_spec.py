@@ -129,7 +129,8 @@ def _failures(spec: Spec, plan: Plan) -> FailuresSection:
     subject = Subject.of(spec, plan)
     wanted = failure_simulation.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
     study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
-    section = failures_report.section(subject, wanted, failure_simulation.run(study, wanted))
+    rows = failure_simulation.together(each() for each in failure_simulation.questions(study, wanted))
+    section = failures_report.section(subject, wanted, rows)
     both = [
         structs.replace(row, states=tuple(each for each in row.states if each.state in (TODAY, PLANNED)))
         for row in section.scenarios
@@ -145,7 +146,7 @@ def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
     base, *others = growth_cases.cases(spec, months)
     planned = growth_cases.given(base, assigned(base.forecast.problem, plan.replica_lists))
     cases = [base] if planned["first"] < 0 else [base, *others]
-    rows = [planned, *growth_cases.run(cases[1:])]
+    rows = [planned, *(growth_cases.evaluate(each) for each in cases[1:])]
     return growth_report.section(spec, cases, growth_cases.as_it_is(base), rows)
 
 

@@ -113,11 +113,6 @@ def together(answers: Iterable[pa.Table]) -> pa.Table:
     return pa.concat_tables([ROW_SCHEMA.empty_table(), *answers]).combine_chunks()
 
 
-def run(study: FailureStudy, wanted: Iterable[FailureSets]) -> pa.Table:
-    """All rows of all scenarios, computed in this process."""
-    return together(each() for each in questions(study, wanted))
-
-
 def evaluate(study: FailureStudy, scenarios: FailureSets, start: int, end: int) -> pa.Table:
     """The rows (ROW_SCHEMA) of the scenarios start to end - 1, by scenario and stage.
 

@@ -199,11 +199,6 @@ def questions(cases: Iterable[GrowthCase]) -> list[Callable[[], Row]]:
     return [partial(evaluate, case) for case in cases]
 
 
-def run(cases: Iterable[GrowthCase]) -> list[Row]:
-    """Every case's row, in this process."""
-    return [each() for each in questions(cases)]
-
-
 def chosen(cases: Sequence[GrowthCase], rows: Sequence[Row]) -> dict[str, str]:
     """For each class, the case with the fewest brokers that lasts all months."""
     found: dict[str, str] = {}

@@ -139,11 +139,6 @@ def questions(spec: Spec, wanted: Iterable[Combination]) -> list[Callable[[], Ro
     return [partial(evaluate, study, each) for each in wanted]
 
 
-def run(spec: Spec, wanted: Iterable[Combination]) -> list[Row]:
-    """Every combination's row, in this process."""
-    return [each() for each in questions(spec, wanted)]
-
-
 def evaluate(study: SizingStudy, combination: Combination) -> Row:
     """A combination's row: whether it lasts, which limit it reaches first, and what its plan copies.
 

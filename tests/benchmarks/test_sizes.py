@@ -24,7 +24,7 @@ def test_a_few_clusters_are_sized() -> None:
 
     run = sizes.apart(sizes.through_spark, spec, wanted, 1)
 
-    assert sizing.run(spec, wanted) == list(run.rows)
+    assert [each() for each in sizing.questions(spec, wanted)] == list(run.rows)
     assert 0 < run.session_seconds < run.seconds
     assert 0 < run.chain_seconds <= run.cpu_seconds
     assert run.worker_peak_bytes > 20_000_000

@@ -26,5 +26,6 @@ def planned(spec, rules=NO_LIMITS):
 def rows_of(spec, problem, steps, kinds, most=1000):
     """The rows of a study by (kind, failed, state)."""
     wanted = failure_simulation.all_scenarios(problem, kinds, most, 0)
-    table = failure_simulation.run(failure_simulation.study(spec, problem, steps, wanted), wanted)
+    asked = failure_simulation.questions(failure_simulation.study(spec, problem, steps, wanted), wanted)
+    table = failure_simulation.together(each() for each in asked)
     return {(row["of"], row["failed"], row["state"]): row for row in table.to_pylist()}

@@ -32,9 +32,8 @@ def told(spec, kinds, plan=None):
     """The document for a spec with these kinds of failures."""
     subject = Subject.of(spec, plan)
     wanted = failure_simulation.all_scenarios(subject.problem, kinds, 1000, 0)
-    rows = failure_simulation.run(
-        failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted), wanted
-    )
+    study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
+    rows = failure_simulation.together(each() for each in failure_simulation.questions(study, wanted))
     return as_json(failures_report.document(subject, wanted, rows))
 
 

@@ -31,7 +31,8 @@ def doubling(disk, **more):
 def told(spec, months=3):
     """The document for a spec."""
     cases = growth_cases.cases(spec, months)
-    return as_json(document(spec, cases, growth_cases.as_it_is(cases[0]), growth_cases.run(cases)))
+    rows = [growth_cases.evaluate(each) for each in cases]
+    return as_json(document(spec, cases, growth_cases.as_it_is(cases[0]), rows))
 
 
 def test_the_first_limit_has_its_month_and_broker():
@@ -134,7 +135,7 @@ def test_a_plan_that_a_rule_chooses_may_be_another():
     chosen = replace(spec, sweep=replace(spec.sweep, choice=rule))
     said = "planned by balance here; with sweep.choose, planner whatif may choose another plan"
     base = growth_cases.cases(chosen, 2)[:1]
-    of_plan = section(chosen, base, growth_cases.as_it_is(base[0]), growth_cases.run(base))
+    of_plan = section(chosen, base, growth_cases.as_it_is(base[0]), [growth_cases.evaluate(base[0])])
     assert [False, True, False] == [
         said in notes for notes in (told(spec)["notes"], told(chosen)["notes"], of_plan.notes)
     ]

@@ -85,7 +85,7 @@ def test_what_cannot_be_sized_is_refused() -> None:
 
 def row(spec: Spec, number: int):
     """The row of the combination with this number."""
-    return sizing.run(spec, combinations(spec)[number - 1 : number])[0]
+    return sizing.evaluate(sizing.SizingStudy.of(spec), combinations(spec)[number - 1])
 
 
 def test_a_cluster_that_holds_has_no_limit() -> None:
@@ -261,7 +261,8 @@ def test_rows_are_the_same_in_any_order() -> None:
     """A combination's row doesn't depend on other rows or on their order."""
     spec = to_size(growth=100_000)
     wanted: list[Combination] = list(combinations(spec))
-    assert sizing.run(spec, wanted) == sizing.run(spec, wanted[::-1])[::-1]
+    rows, reversed_rows = ([each() for each in sizing.questions(spec, order)] for order in (wanted, wanted[::-1]))
+    assert rows == reversed_rows[::-1]
 
 
 @pytest.mark.spark
@@ -272,4 +273,5 @@ def test_spark_gives_the_same_rows(spark, partitions) -> None:
 
     spec = to_size(growth=100_000, survive="rack")
     wanted = combinations(spec)
-    assert sizing.run(spec, wanted) == questions.answers(spark, sizing.questions(spec, wanted), partitions)
+    asked = sizing.questions(spec, wanted)
+    assert [each() for each in asked] == questions.answers(spark, asked, partitions)
