@@ -73,18 +73,16 @@ def _least(kind: inspect.Type) -> Any:
             return None if kind.includes_none else _least(kind.types[0])
         case inspect.LiteralType():
             return kind.values[0]
+        case inspect.EnumType():
+            return next(iter(kind.cls)).value
         case inspect.VarTupleType():
             return []
         case inspect.StructType():
             return _least_section(kind.cls)
         case inspect.DictType():
             return {}
-        case inspect.StrType():
-            return "none"
-        case inspect.BoolType():
-            return False
         case _:
-            return 0
+            return {inspect.StrType: "none", inspect.BoolType: False}.get(type(kind), 0)
 
 
 @cache
