@@ -7,11 +7,13 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from msgspec import convert
 
 from planner.model.cluster import PartitionKey
+from planner.model.document_fields import Count
 from planner.model.errors import StalePlanError
 from planner.model.file_reading import json_value
 from planner.model.problem import BoolArray, LongArray
@@ -42,12 +44,8 @@ PlacedReplicas = Mapping[PartitionKey, Sequence[int]]
 
 def to_document(certificate: Certificate) -> dict[str, Any]:
     """JSON values under the names of the dataclasses' fields; empty parts are left out."""
-    facts, prices = certificate.facts, _case_document(certificate.prices)
-    grain, tables = prices.pop("grain"), prices.pop("loads")
-    others = [
-        {"prices": _case_document(other.prices), **_parts_document(other.parts), **_lows_document(other.lows)}
-        for other in certificate.others
-    ]
+    facts, own = certificate.facts, _own_document(certificate)
+    grain, tables = own["prices"].pop("grain"), own["prices"].pop("loads")
     names = ["broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs"]
     names += ["kinds"] if facts.forbidden is not None or (facts.kinds != facts.factors).any() else []
     loads = zip(facts.load_names, facts.loads.tolist(), tables, strict=True)
@@ -57,11 +55,9 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
         **{name: getattr(facts, name).tolist() for name in names},
         **({} if facts.forbidden is None else {"forbidden": facts.forbidden.astype(int).tolist()}),
         "loads": [{"window": name, "of": of, "prices": table} for name, of, table in loads],
-        "prices": prices,
-        **_parts_document(certificate.parts),
-        **({"others": others} if others else {}),
-        **({"outside": _outside_document(certificate.outside)} if certificate.outside else {}),
-        **_lows_document(certificate.lows),
+        **own,
+        **_stated(others=[_own_document(other) for other in certificate.others]),
+        **_stated(outside=certificate.outside and _outside_document(certificate.outside)),
     }
 
 
@@ -72,12 +68,13 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
     rows, loads = len(document["factors"]), document["loads"]
     facts = BoundFacts(
         measure=str(document["measure"]),
-        **{name: _array(document[name]) for name in ("broker_ids", "racks", "least", "most")},
-        **{name: _array(document[name]) for name in ("topics", "factors", "costs")},
+        **{name: _array(document[name]) for name in ("broker_ids", "factors", "costs")},
+        **{name: _array(document[name], of=Count) for name in ("racks", "topics")},
+        **{name: _array(document[name], of=list[int]) for name in ("least", "most")},
         **{name: _array(document[name], rows, -1 if rows else 0) for name in ("home", "home_costs")},
         loads=_array([load["of"] for load in loads], len(loads), rows),
-        load_names=tuple(str(load["window"]) for load in loads),
-        kinds=_array(document.get("kinds", document["factors"])),
+        load_names=convert([load["window"] for load in loads], tuple[str, ...]),
+        kinds=_array(document.get("kinds", document["factors"]), of=Count),
         forbidden=None,
     )
     facts = replace(facts, forbidden=_forbidden(document, facts))
@@ -122,7 +119,7 @@ def _forbidden(document: Mapping[str, Any], facts: BoundFacts) -> BoolArray | No
     if "forbidden" not in document:
         return None
     racks, most = facts.racks, facts.most[facts.kinds]
-    forbidden = np.array(document["forbidden"], dtype=bool).reshape(-1, len(racks))
+    forbidden = _array(document["forbidden"], -1, len(racks), of=Literal[0, 1]).astype(bool)
     usable = (~forbidden).astype(np.int64) @ (racks[:, None] == np.arange(most.shape[1])).astype(np.int64)
     usable = usable[facts.topics]
     # A replica that is already on a forbidden broker may stay.
@@ -134,40 +131,35 @@ def _forbidden(document: Mapping[str, Any], facts: BoundFacts) -> BoolArray | No
     return forbidden
 
 
-def _parts_document(parts: tuple[Part, ...]) -> dict[str, Any]:
-    rows = [{"racks": list(part.racks), "case": _case_document(part.case)} for part in parts]
-    return {"parts": rows} if rows else {}
+def _stated(**values: Any) -> dict[str, Any]:
+    """The values that aren't empty, 0 or None: others aren't written."""
+    return {name: value for name, value in values.items() if value}
 
 
-def _lows_document(lows: Lows) -> dict[str, Any]:
-    return {} if lows is None else {"lows": list(lows)}
+def _own_document(certificate: Certificate) -> dict[str, Any]:
+    """What a certificate doesn't share with those for other starts."""
+    parts = [{"racks": list(part.racks), "case": _case_document(part.case)} for part in certificate.parts]
+    return {"prices": _case_document(certificate.prices), **_stated(parts=parts, lows=certificate.lows)}
 
 
 def _lows(document: Mapping[str, Any]) -> Lows:
-    if "lows" not in document:
-        return None
-    first, last = document["lows"]
-    return int(first), int(last)
+    return convert(document["lows"], tuple[int, int]) if "lows" in document else None
 
 
 def _case_document(case: Case) -> dict[str, Any]:
     if isinstance(case, Branch):
         off, on = _case_document(case.off), _case_document(case.on)
         return {"row": case.row, "broker": case.broker, "off": off, "on": on}
-    # The prices of units outside of windows are written only if they aren't 0.
-    outside = {"of_replicas": case.of_replicas, "of_loads": case.of_loads}
+    starts = [
+        {"topics": start.topics.tolist(), "topic_replicas": start.topic_replicas.T.tolist()} for start in case.starts
+    ]
     return {
         "grain": case.grain,
         "topic_replicas": case.topic_replicas.T.tolist(),
         "replicas": case.replicas.T.tolist(),
         "loads": [table.T.tolist() for table in case.loads],
-        **({"starts": [_start_document(start) for start in case.starts]} if case.starts else {}),
-        **{name: price for name, price in outside.items() if price},
+        **_stated(starts=starts, of_replicas=case.of_replicas, of_loads=case.of_loads),
     }
-
-
-def _start_document(start: TopicStart) -> dict[str, Any]:
-    return {"topics": start.topics.tolist(), "topic_replicas": start.topic_replicas.T.tolist()}
 
 
 def _outside_document(outside: Outside) -> dict[str, Any]:
@@ -181,7 +173,7 @@ def _outside_document(outside: Outside) -> dict[str, Any]:
         "load_windows": allowed.windows.bounds.tolist(),
         "scales": allowed.windows.scales.tolist(),
         "least": {
-            name: [{**_case_document(each.case), **_lows_document(each.lows)} for each in getattr(outside, name)]
+            name: [{**_case_document(each.case), **_stated(lows=each.lows)} for each in getattr(outside, name)]
             for name in ("replicas", "loads")
         },
         "topic_names": list(outside.topic_names),
@@ -200,8 +192,8 @@ def _outside(facts: BoundFacts, document: Mapping[str, Any]) -> Outside:
         _windows(document["topic_windows"], TOPIC_PRICE, brokers),
         _windows(document["broker_windows"], BROKER_PRICE, brokers),
         Loads(_array(document["load_windows"], kinds, 2, brokers), _array(document["scales"])),
-        int(document["replicas"]),
-        int(document["loads"]),
+        convert(document["replicas"], int),
+        convert(document["loads"], int),
         _array(document["furthest"]),
     )
     of_replicas, of_loads = (
@@ -211,7 +203,7 @@ def _outside(facts: BoundFacts, document: Mapping[str, Any]) -> Outside:
     for what, cases in (("replica", of_replicas), ("load", of_loads)):
         if any(getattr(prices, f"of_{what}s") != prices.grain for each in cases for prices in leaves(each.case)):
             raise ValueError(f"a {what} outside has another price than 1")
-    names = tuple(str(name) for name in document["topic_names"])
+    names = convert(document["topic_names"], tuple[str, ...])
     return Outside(allowed, of_replicas, of_loads, names, _array(document["partitions"]))
 
 
@@ -222,16 +214,16 @@ def _windows(document: Mapping[str, Any], price: int, brokers: int) -> CountWind
         fixed=_array(document["fixed"], len(movable), brokers),
         movable=movable,
         price=price,
-        open=np.array(document["open"], dtype=bool),
+        open=_array(document["open"], of=bool).astype(bool),
         first=_array(document["first"]),
         last=_array(document["last"]),
-        spread=int(document["spread"]),
+        spread=convert(document["spread"], int),
     )
 
 
 def _parts(facts: BoundFacts, documents: Sequence[Mapping[str, Any]]) -> tuple[Part, ...]:
     """The parts; ValueError if two of them share a rack."""
-    racks = [rack for part in documents for rack in part["racks"]]
+    racks = [rack for part in documents for rack in convert(part["racks"], list[int])]
     if len(set(racks)) < len(racks) or not set(racks) <= set(range(facts.least.shape[1])):
         raise ValueError(f"parts of racks {racks!r}")
     return tuple(Part(tuple(part["racks"]), _case(facts, part["case"], tuple(part["racks"]))) for part in documents)
@@ -243,33 +235,42 @@ def _case(facts: BoundFacts, document: Mapping[str, Any], racks: tuple[int, ...]
         if prices.starts:
             raise ValueError("starts of topics' windows in a case")
         return prices
-    row, broker = int(document["row"]), int(document["broker"])
+    row, broker = convert((document["row"], document["broker"]), tuple[int, int])
     if not (0 <= row < len(facts.factors) and 0 <= broker < len(facts.racks) and facts.racks[broker] in racks):
         raise ValueError(f"row {row}, broker {broker}")
     return Branch(row, broker, _case(facts, document["off"], racks), _case(facts, document["on"], racks))
 
 
 def _prices(facts: BoundFacts, document: Mapping[str, Any]) -> Prices:
-    grain, loads = document["grain"], tuple(_table(load, 3) for load in document["loads"])
-    if not 1 <= grain <= FINEST or grain % 1 or len(loads) != len(facts.load_names):
+    grain, loads = convert(document["grain"], int), tuple(_table(load, 3) for load in document["loads"])
+    if not 1 <= grain <= FINEST or len(loads) != len(facts.load_names):
         raise ValueError(f"grain {grain!r}, prices of {len(loads)} loads")
-    excess = int(document.get("of_replicas", 0)), int(document.get("of_loads", 0))
+    excess = convert((document.get("of_replicas", 0), document.get("of_loads", 0)), tuple[int, int])
     if min(excess) < 0:
         raise ValueError(f"prices {excess!r} of what is outside")
     starts = tuple(
-        TopicStart(_array(start["topics"]), _table(start["topic_replicas"], 4)) for start in document.get("starts", ())
+        TopicStart(_array(start["topics"], of=Count), _table(start["topic_replicas"], 4))
+        for start in document.get("starts", ())
     )
     return Prices(_table(document["topic_replicas"], 4), _table(document["replicas"], 3), loads, grain, *excess, starts)
 
 
-def _array(values: Sequence[Any], *shape: int) -> LongArray:
-    found = np.array(values, dtype=np.int64)
+def _array(values: Sequence[Any], *shape: int, of: Any = int) -> LongArray:
+    """An array of this shape, by default as long as the values; ValueError if one isn't of the type `of`."""
+    for _ in range(max(len(shape), 1)):
+        of = list[of]
+    found = np.array(convert(values, of), dtype=np.int64)
     return found.reshape(shape) if shape else found
 
 
 def _table(rows: Sequence[Sequence[int]], columns: int) -> LongArray:
-    """The table of these rows; ValueError if two are of the same window, of which only one price would count."""
+    """The table of these rows, each of which begins with the numbers of its window, then price and edge.
+
+    ValueError if two are of the same window, of which only one price would count; a negative number would hide that.
+    """
     table = _array(rows, -1, columns).T
+    if (table[:-2] < 0).any():
+        raise ValueError("a price of a window with a negative number")
     if np.unique(table[:-2], axis=1).shape[1] < table.shape[1]:
         raise ValueError("two prices of one window")
     return table

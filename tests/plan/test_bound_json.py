@@ -150,6 +150,109 @@ def test_starts_of_topics_windows_are_for_plans_within_them() -> None:
         bound_json.from_document(made)
 
 
+@cache
+def within_targets() -> bytes:
+    """The file of a plan within its windows."""
+    made = planned(Balance(disk=Tolerance("percent", 30)))
+    assert made.bound is not None
+    return made.bound
+
+
+def with_odd(made: dict[str, Any], path: tuple[str | int, ...], value: object) -> dict[str, Any]:
+    """The document with another value at a path."""
+    *way, last = path
+    at: Any = made
+    for key in way:
+        at = at[key]
+    at[last] = value
+    return made
+
+
+ODD_VALUES: list[tuple[tuple[str | int, ...], object]] = [
+    (("topics", 0), -1),
+    (("topics", 0), 0.5),
+    (("racks", 0), -1),
+    (("kinds",), [-1] * 6),
+    (("kinds",), [True] * 6),
+    (("broker_ids", 0), 1.0),
+    (("factors", 0), True),
+    (("factors", 0), 1.5),
+    (("costs", 0), True),
+    (("costs", 0), "10"),
+    (("least", 0, 0), False),
+    (("most", 0, 0), 1.5),
+    (("home", 0, 0), 0.5),
+    (("home_costs", 0, 0), False),
+    (("forbidden",), [[2, 0, 0]]),
+    (("forbidden",), [[False, False, False]]),
+    (("loads", 0, "of", 0), 10.5),
+    (("loads", 0, "window"), 1),
+    (("loads", 0, "prices"), [[-1, 1, 0]]),
+    (("loads", 0, "prices"), [[True, 1, 0]]),
+    (("prices", "topic_replicas"), [[-1, 0, 1, 0]]),
+    (("prices", "topic_replicas"), [[0, -1, 1, 0]]),
+    (("prices", "topic_replicas"), [[0, 0, 1.5, 0]]),
+    (("prices", "replicas"), [[-1, 1, 0]]),
+    (("prices", "replicas"), [[0, True, 0]]),
+    (("prices", "starts"), [{"topics": [-1], "topic_replicas": []}]),
+    (("prices", "starts"), [{"topics": [0], "topic_replicas": [[-1, 0, 1, 0]]}]),
+    (("prices", "of_replicas"), 0.5),
+    (("prices", "of_loads"), True),
+    (("grain",), True),
+    (("grain",), 256.0),
+    (("lows",), [0.5, 1]),
+    (("lows",), None),
+    (("parts",), [{"racks": [False], "case": {}}]),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), ODD_VALUES, ids=str)
+def test_numbers_that_are_not_whole_or_name_nothing_are_refused(path: tuple[str | int, ...], value: object) -> None:
+    """Fractions and booleans aren't rounded, and negative numbers don't count from the end, as in NumPy."""
+    document = json.loads(within_targets())
+    bound_json.from_document(document)
+    with pytest.raises(ValueError, match=r"^Expected `\w+|^Invalid enum value|negative number"):
+        bound_json.from_document(with_odd(document, path, value))
+
+
+@pytest.mark.parametrize(("key", "value"), [("row", 1.5), ("row", True), ("broker", 1.0), ("broker", False)])
+def test_rows_and_brokers_of_cases_are_whole_numbers(key: str, value: object) -> None:
+    """A case is of a partition and a broker by their numbers."""
+    document = json.loads(within_targets())
+    leaf = {**document["prices"], "grain": document["grain"], "loads": [load["prices"] for load in document["loads"]]}
+    case = {"row": 0, "broker": 0, "off": leaf, "on": leaf}
+    bound_json.from_document(with_odd(document, ("parts",), [{"racks": [0], "case": case}]))
+    with pytest.raises(ValueError, match=r"^Expected `int`"):
+        bound_json.from_document(with_odd(document, ("parts", 0, "case", key), value))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("replicas",), True),
+        (("loads",), 0.5),
+        (("furthest", 0), 0.5),
+        (("scales", 0), True),
+        (("partitions", 0), 0.5),
+        (("topic_names", 0), 1),
+        (("load_windows", 0, 0, 0), 0.5),
+        (("broker_windows", "spread"), 0.5),
+        (("broker_windows", "open", 0), 1),
+        (("broker_windows", "first", 0), False),
+        (("broker_windows", "last", 0), 0.5),
+        (("topic_windows", "bounds", 0, 0, 0), 0.5),
+        (("topic_windows", "fixed", 0, 0), True),
+        (("topic_windows", "movable", 0), 0.5),
+    ],
+    ids=str,
+)
+def test_windows_are_whole_numbers(path: tuple[str | int, ...], value: object) -> None:
+    """Neither fractions nor booleans are taken for them, nor numbers for booleans."""
+    with pytest.raises(ValueError, match=r"^Expected `\w+"):
+        bound_json.from_document(with_odd(document(), ("outside", *path), value))
+
+
 def planned(balance: Balance) -> Planned:
     """A plan that spreads a topic from two brokers to three."""
     racks = {1: None, 2: None, 3: None}

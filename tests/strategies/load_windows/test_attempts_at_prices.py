@@ -182,7 +182,8 @@ def test_nothing_that_may_move() -> None:
     """A certificate about no partition can be read back, and its bound is 0."""
     empty = BoundFacts(
         "bytes",
-        *(np.array([1]), np.array([0]), np.zeros((1, 1)), np.zeros((1, 1))),
+        *(np.array([1]), np.array([0])),
+        *(np.zeros((1, 1), dtype=np.int64) for _ in range(2)),
         *(np.zeros(0, dtype=np.int64) for _ in range(3)),
         *(np.zeros((0, 3), dtype=np.int64) for _ in range(2)),
         np.zeros((0, 0), dtype=np.int64),
