@@ -15,7 +15,6 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import by_group, leaders_after, loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
 from planner.scoring.score import ScoringBasis
-from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, beyond
 from planner.scoring.windows import Windows, alike, byte_window, excess_anywhere, spread, windows
 
 WindowKey = Literal[
@@ -27,7 +26,6 @@ SharedWindow = Literal["replicas", "leaders", "disk", "network_in", "network_out
 # The windows that depend on where replicas are. A bound on bytes holds for these; changes of leaders copy nothing.
 OF_REPLICAS = ("replicas", "topic_replicas", "disk", "network_in")
 _OF_LEADERS = ("leaders", "topic_leaders", "network_out")
-_ALL = (*OF_REPLICAS, *_OF_LEADERS)
 # Percentages are widened in hundredths of a percent.
 _HUNDREDTHS = 100
 # No cluster needs a million replicas or percent: a window that is missed even then holds at no width.
@@ -75,47 +73,52 @@ class _Judged:
         """(K,): most minus fewest, on the brokers that may hold any."""
         return spread(self.held, self.usable)
 
+    @property
+    def of_topics(self) -> bool:
+        """True if there is a window for each topic."""
+        return self.name.startswith("topic_")
+
+    @property
+    def missed(self) -> bool:
+        """True if some broker is outside, unless all have the same window and differ by no more than its spread."""
+        return bool(excess_anywhere(self.bounds, self.held, 1, self.wanted).any())
+
 
 def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[RelaxedRow, ...]:
     """The windows that an assignment (P, W) misses: those of the whole cluster first, then those of topics."""
-    problem, windows, fair = basis.problem, basis.windows, fair_shares(basis.problem)
-    counts = _counts(problem, assignment)
-    everything = counts.sum(axis=0)[:, None]
-    wanted = problem.balance
-    cluster = [
-        _Judged("replicas", wanted.replicas, windows.replicas[:, None], everything[0], fair.replicas),
-        _Judged("leaders", wanted.leaders, windows.leaders[:, None], everything[1], fair.leaders),
-    ]
-    for each in _of_bytes(problem, windows, assignment):
+    found, problem = list[RelaxedRow](), basis.problem
+    for each in _judged(problem, basis.windows, assignment):
+        if each.name not in BYTE_WINDOWS:
+            found += _named(problem, each)
         # A disk's limit isn't a window: it is left out, and a window that it cuts gets its own upper end back.
-        if (around := byte_window(each.fair, each.wanted)) is not None:
+        elif (around := byte_window(each.fair, each.wanted)) is not None:
             low, high = each.bounds
-            cluster.append(replace(each, bounds=np.stack([low, np.maximum(high, around[1])])))
-    hours = [
-        (hour, window)
+            found += _named(problem, replace(each, bounds=np.stack([low, np.maximum(high, around[1])])))
+    found += (
+        structs.replace(row, why=f"on {hour.name}: {row.why}", hour=hour.name)
         for hour in basis.scenarios
         if hour.of_hour
-        for window in _of_bytes(hour.problem, hour.windows, assignment)
-    ]
-    usable, of_leaders = problem.allowed_targets, windows.topic_leaders
-    topics = [
-        _Judged(
-            "topic_replicas", wanted.topic_replicas, windows.topic_replicas, counts[:, 0], fair.topic_replicas, usable
-        )
-    ]
-    if of_leaders is not None:
-        topics.append(
-            _Judged("topic_leaders", wanted.topic_leaders, of_leaders, counts[:, 1], fair.topic_leaders, usable)
-        )
-    return (
-        *(found for window in cluster for found in _named(problem, window, (None,))),
-        *(
-            structs.replace(found, why=f"on {hour.name}: {found.why}", hour=hour.name)
-            for hour, window in hours
-            for found in _named(hour.problem, window, (None,))
-        ),
-        *(found for window in topics for found in _named(problem, window, problem.topic_names)),
+        for each in _of_bytes(hour.problem, hour.windows, assignment)
+        for row in _named(hour.problem, each)
     )
+    return tuple(sorted(found, key=lambda row: row.topic is not None))
+
+
+def _judged(problem: Problem, windows: Windows, assignment: IntArray) -> Iterator[_Judged]:
+    """All windows of `problem.balance` with what an assignment (P, W) holds."""
+    wanted, fair, usable = problem.balance, fair_shares(problem), problem.allowed_targets
+    leaders = leaders_after(problem, assignment)
+    of_topics = by_group(problem, assignment, leaders, problem.topic_of, len(problem.topic_names), 2)
+    replicas, leaders = of_topics.swapaxes(0, 1)
+    of_all = replicas.sum(axis=0, keepdims=True), leaders.sum(axis=0, keepdims=True)
+    yield _Judged("replicas", wanted.replicas, windows.replicas[:, None], of_all[0], fair.replicas)
+    yield _Judged("leaders", wanted.leaders, windows.leaders[:, None], of_all[1], fair.leaders)
+    yield from _of_bytes(problem, windows, assignment)
+    bounds = windows.topic_replicas
+    yield _Judged("topic_replicas", wanted.topic_replicas, bounds, replicas, fair.topic_replicas, usable)
+    if windows.topic_leaders is not None:
+        bounds = windows.topic_leaders
+        yield _Judged("topic_leaders", wanted.topic_leaders, bounds, leaders, fair.topic_leaders, usable)
 
 
 def _of_bytes(problem: Problem, windows: Windows, assignment: IntArray) -> Iterator[_Judged]:
@@ -134,8 +137,8 @@ def relaxed_of_mode(problem: Problem, assignment: IntArray) -> list[RelaxedRow]:
     return [each for each in found if not of_leaders or each.window in _OF_LEADERS]
 
 
-def _named(problem: Problem, window: _Judged, names: tuple[str | None, ...]) -> Iterable[RelaxedRow]:
-    """The entries for a window that is missed: at most one for each of its K names (topics, or None)."""
+def _named(problem: Problem, window: _Judged) -> Iterable[RelaxedRow]:
+    """The entries for a window that is missed: at most one, or one for each topic."""
     # Brokers of unlike capacity may differ by more than the spread, and are still as asked.
     weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
     by_spread = window.wanted.kind == "spread" and (weights == weights[0]).all()
@@ -152,8 +155,8 @@ def _named(problem: Problem, window: _Judged, names: tuple[str | None, ...]) -> 
         share[share == 0] = 1
         reached = np.round(100 * np.abs(window.held / share - 1).max(axis=1), 2)
     for at in np.flatnonzero(broken):
-        why = _why(problem, window, int(at))
-        yield RelaxedRow(window.name, names[at], str(window.wanted), reached[at].item(), why)
+        topic, why = problem.topic_names[at] if window.of_topics else None, _why(problem, window, int(at))
+        yield RelaxedRow(window.name, topic, str(window.wanted), reached[at].item(), why)
 
 
 def _why(problem: Problem, window: _Judged, at: int) -> str:
@@ -228,7 +231,8 @@ def unlike_shares(problem: Problem) -> Iterator[SharesRow]:
 
 def missed(problem: Problem, assignment: IntArray) -> tuple[str, ...]:
     """The windows of `problem.balance` that an assignment (P, W) misses, by their keys."""
-    return tuple(_missed(problem, assignment, _ALL))
+    judged = _judged(problem, windows(problem, problem.balance), assignment)
+    return tuple(each.name for each in judged if each.wanted.kind != "none" and each.missed)
 
 
 def reached(problem: Problem, assignment: IntArray) -> Balance:
@@ -240,31 +244,6 @@ def reached(problem: Problem, assignment: IntArray) -> Balance:
     return replace(problem.balance, **widened)
 
 
-def _counts(problem: Problem, assignment: IntArray) -> LongArray:
-    """(T, 2, Bt): replicas and leaders of each topic on each target broker."""
-    leaders = leaders_after(problem, assignment)
-    return by_group(problem, assignment, leaders, problem.topic_of, len(problem.topic_names), 2)
-
-
-def _missed(problem: Problem, assignment: IntArray, names: tuple[str, ...]) -> Iterator[str]:
-    wanted, balance = windows(problem, problem.balance), problem.balance
-    counts = _counts(problem, assignment)
-    held = dict(zip(("replicas", "leaders"), counts.sum(axis=0), strict=False))
-    held |= {"topic_replicas": counts[:, 0], "topic_leaders": counts[:, 1]}
-    of_bytes = dict(zip(BYTE_WINDOWS, loads(problem, assignment), strict=True))
-    for name in names:
-        tolerance, bounds = getattr(balance, name), getattr(wanted, name)
-        if tolerance.kind == "none" or bounds is None:
-            continue
-        if name in of_bytes:
-            outside = beyond(bounds, of_bytes[name])
-        else:
-            price = TOPIC_PRICE if name.startswith("topic") else BROKER_PRICE
-            outside = excess_anywhere(bounds, held[name], price, tolerance)
-        if outside.any():
-            yield name
-
-
 def _widened(problem: Problem, assignment: IntArray, name: str) -> Tolerance:
     """The narrowest tolerance of a window, of the same kind, that the assignment keeps."""
     asked = getattr(problem.balance, name)
@@ -272,7 +251,7 @@ def _widened(problem: Problem, assignment: IntArray, name: str) -> Tolerance:
 
     def keeps(width: int) -> bool:
         wider = replace(problem.balance, **{name: Tolerance(asked.kind, width / unit)})
-        return not any(_missed(replace(problem, balance=wider), assignment, (name,)))
+        return name not in missed(replace(problem, balance=wider), assignment)
 
     # Doubled until it holds, then bisected: it is missed at `below` and holds at `above`.
     below = int(asked.value * unit)
