@@ -32,6 +32,12 @@ pathlib.Path(__file__).with_name("argv.json").write_text(json.dumps(sys.argv[1:]
 """
 
 READ_BACK = """\
+- name: Read the role's files
+  kafka_reassign_files:
+    digests: "{{ kafka_reassign_digests }}"
+    hooks: []
+    texts: [new-partitions.json]
+  register: kafka_reassign_files_found
 - name: Write all variables to a file
   ansible.builtin.copy:
     content: "{{ {VALUES} | to_json }}"

@@ -125,6 +125,17 @@ def test_every_broker_restarts_once_and_the_preferred_leaders_lead_again(site: S
     assert (f"A run began: apply of plan {json.loads(restart)['restart_id'][:12]}.", elected) == (began, rest)
 
 
+def test_elections_that_were_replaced_are_not_started(site: Site) -> None:
+    """If the folder's files are exchanged during a step, the run stops, and elects nothing that wasn't reviewed."""
+    files = site.folder / "ansible" / "roles" / "kafka_reassign" / "files"
+    hook = site.folder.parent / "exchange.yml"
+    exchange = {"src": str(files / "elections" / "3.json"), "dest": str(files / "elections" / "1.json")}
+    hook.write_text(json.dumps([{"name": "Exchange", "ansible.builtin.copy": exchange}]))
+    run = play(site, "-e", f"kafka_reassign_before_restart={hook}")
+    assert (2, [1], 2) == (run.code, site.cluster["restarted"], site.leaders()["a-0"]), run.output
+    assert "elections/1.json isn't the file that was planned and reviewed: it was changed after the run" in run.text
+
+
 def test_check_mode_restarts_nothing(site: Site) -> None:
     """With --check, the run says which brokers would restart."""
     assert 0 == (run := play(site, "--check")).code, run.output

@@ -1,4 +1,4 @@
-"""Compares the plan's files with their digests, and the names of the operator's settings with the role's settings."""
+"""Compares files with their digests before they are used, and the names of the operator's settings with the role's."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ _ALIKE = 0.85
 _MAPPINGS = ("kafka_reassign_environment", "kafka_reassign_reactions", "kafka_reassign_lag_limits")
 
 
+def reviewed(file, digest):
+    """The file's content; None if there is no such file, or if its SHA-256 is another one."""
+    content = file.read_bytes() if file.is_file() else None
+    return content if content is not None and hashlib.sha256(content).hexdigest() == digest else None
+
+
 def altered(digests, folders):
     """Yield each path of `digests`, {relative path: SHA-256}, whose file in one of the folders has another digest.
 
@@ -26,7 +32,7 @@ def altered(digests, folders):
     """
     for path, digest in digests.items():
         files = [Path(folders[0], path), *(file for each in folders[1:] if (file := Path(each, path)).exists())]
-        if any(not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != digest for file in files):
+        if any(reviewed(file, digest) is None for file in files):
             yield path
 
 
@@ -48,13 +54,43 @@ def misspelled(names, settings, alike):
 
 
 class ActionModule(ActionBase):
-    """Checks files and settings on the host that runs Ansible, before the role uses the admin host."""
+    """Checks files and settings on the host that runs Ansible, and copies files of the role to the admin host.
 
-    TRANSFERS_FILES = False
+    A run takes hours, and the folder may be replaced meanwhile. So the role reads each file here, where the content
+    that is compared with the digest is the content that is used.
+    """
 
     def run(self, tmp=None, task_vars=None):
-        """Return the `altered` files, and the `missing` files of the operator's tasks. Fail if a setting is wrong."""
+        """Copy the files of `copies` to `folder`. Without `copies`, check all files and settings."""
         result = super().run(tmp, task_vars)
+        return {**result, **(self.copy(task_vars) if "copies" in self._task.args else self.check(task_vars))}
+
+    def content(self, role, path):
+        """The content of one of the role's files, as text. Fail if it isn't the file that was reviewed."""
+        if (content := reviewed(role / "files" / path, self._task.args["digests"].get(path))) is None:
+            said = f"{path} isn't the file that was planned and reviewed: it was changed after the run had begun"
+            raise AnsibleActionFail(f"{said}, so it isn't used. Put the reviewed files back")
+        return content.decode()
+
+    def copy(self, task_vars):
+        """Copy files to a folder of the admin host, without subfolders: `a/b.json` becomes `a-b.json`."""
+        task, given = self._task.copy(), self._task.args
+        shared = {"loader": self._loader, "templar": self._templar, "shared_loader_obj": self._shared_loader_obj}
+        for path in given["copies"]:
+            content = self.content(Path(task_vars["role_path"]), path)
+            task.args = {"content": content, "dest": f"{given['folder']}/{path.replace('/', '-')}", "mode": "0600"}
+            copying = self._shared_loader_obj.action_loader.get(
+                "ansible.legacy.copy", task=task, connection=self._connection, play_context=self._play_context, **shared
+            )
+            if (copied := copying.run(task_vars=task_vars)).get("failed"):
+                return copied
+        return {"changed": False}
+
+    def check(self, task_vars):
+        """Return the `altered` files, the `missing` files of the operator's tasks, and the `texts` of some files.
+
+        Fail if a setting is wrong.
+        """
         playbooks, role = (Path(task_vars[key]) for key in ("playbook_dir", "role_path"))
         settings = named(role, "meta/*.yml", _OPTION)
         known = settings | named(role, "vars/*/*.yml")
@@ -75,9 +111,10 @@ class ActionModule(ActionBase):
                     f"{name} is '{value}'; allowed: -e '{{\"{name}\": {{…}}}}'. Nothing was started"
                 )
         given = self._task.args
-        hooks = [each for each in given["hooks"] if each and not (playbooks / each).exists()]
+        changed = [*altered(given["digests"], [role / "files", playbooks.parent])]
+        unchanged = given["digests"].keys() - set(changed)
         return {
-            **result,
-            "altered": [*altered(given["digests"], [role / "files", playbooks.parent])],
-            "missing": hooks,
+            "altered": changed,
+            "missing": [each for each in given["hooks"] if each and not (playbooks / each).exists()],
+            "texts": {path: self.content(role, path) for path in given["texts"] if path in unchanged},
         }
