@@ -41,7 +41,7 @@ from planner.plan.comparison_sections import Goal, comparison
 from planner.plan.document.comparison_types import DO_NOTHING
 from planner.plan.document.request_types import AdoptedSection
 from planner.scoring import independent_check, score
-from planner.scoring.broker_loads import leaders_after
+from planner.scoring.broker_loads import leaders_after, loads
 from planner.scoring.missed_windows import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
 from planner.strategies.optimum import Proposal
@@ -277,13 +277,17 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
 
 def proven(placed: AdoptedAssignment) -> tuple[Proven, ...]:
     """The optimum for the balance asked for. If its bound doesn't hold for the given assignment, also the optimum for
-    the balance that the assignment reaches.
+    the balance that the assignment reaches, on disks that may be as full as the assignment makes them.
     """
     problem = placed.problem
     first = _prove(problem, problem.balance, ALL_SCENARIOS if problem.scenario_names else NO_SCENARIOS)
     if problem.rebalance != "all" or _covered(placed, first.proposal):
         return (first,)
-    return first, _prove(problem, reached(problem, placed.assignment), NO_SCENARIOS)
+    # A fuller disk crosses a limit, so the plan will be refused, but with a bound that it can't be below.
+    limits, held = problem.disk_limit_bytes.copy(), loads(problem, placed.assignment)[0]
+    limits[problem.targets] = np.where(limits[problem.targets] < 0, -1, np.maximum(limits[problem.targets], held))
+    roomy = replace(problem, disk_limit_bytes=limits)
+    return first, _prove(roomy, reached(problem, placed.assignment), NO_SCENARIOS)
 
 
 def _prove(problem: Problem, balance: Balance, which: str) -> Proven:

@@ -26,6 +26,7 @@ from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Spec
 from planner.plan import bound_json
+from planner.plan.build import RefusedPlanError
 from planner.plan.document import codec
 from planner.report import requested
 
@@ -193,6 +194,18 @@ def test_a_limit_or_a_budget_that_it_crosses_refuses_it(tmp_path):
         _adopted(tmp_path, replace(spec, limits=SpecLimits(bytes_moved=9)), [("x", 0, [3, 2])])
     with pytest.raises(UnsafePlanError, match=r"budget\.replicas_moved: the reassignment takes 1, allowed .*: 0"):
         _adopted(tmp_path, replace(spec, budget=Budget(replicas_moved=0)), [("x", 0, [3, 2])])
+
+
+def test_one_that_fills_a_capped_broker_is_refused_by_its_cap(tmp_path):
+    """A reassignment that copies less than keeping the cap takes is refused by the cap, and has a bound it can meet."""
+    loose = Balance(*(Tolerance("none"),) * 3)
+    sizes = {"t": [12, 12], "u": [1]}
+    spec = spec_of(no_racks(1, 2, 3), {"t": [(2, 1), (2, 3)], "u": [(3, 1)]}, sizes=sizes, balance=loose)
+    one, two, three = spec.cluster.brokers
+    spec = replace(spec, cluster=replace(spec.cluster, brokers=(one, replace(two, max_disk_bytes=20), three)))
+    with pytest.raises(RefusedPlanError, match=r"capacity\.max_disk: the plan comes to 25 B on broker 2") as refused:
+        _adopted(tmp_path, spec, [("u", 0, [3, 2])])
+    assert (1, 0) == (refused.value.plan.bound.bytes_moved, refused.value.plan.bound.least_bytes_moved)
 
 
 def test_one_that_breaks_a_rule_is_refused(tmp_path):
