@@ -3,7 +3,6 @@
 The document has the shape of `schemas/plan-diff.schema.json`. Lists are bounded, and entries left out are counted.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
+from planner.approval import plan_settings
+from planner.approval.plan_settings import value_shown
 from planner.execution.limits_and_safety import GATES_ON_BYTES, GATES_ON_RATES, gate_cells
 from planner.model.formats import (
     above_bound,
@@ -30,7 +31,7 @@ from planner.plan.document.plan_types import Plan
 
 PlanJson = dict[str, Any]
 
-FORMAT_VERSION = "1.0"
+FORMAT_VERSION = "1.1"
 SHOWN = 10
 
 
@@ -52,6 +53,8 @@ def diff(old: Plan, new: Plan) -> PlanJson:
             for name, key in _KEYS.items()
         },
         "partitions": _partitions(old, new),
+        # All else that differs and isn't worked out from the rest.
+        "settings": plan_settings.compare(old, new, SHOWN),
         "warnings": {
             "added": [text for text in new.warnings if text not in old.warnings],
             "removed": [text for text in old.warnings if text not in new.warnings],
@@ -207,11 +210,13 @@ def first_steps(difference: PlanJson) -> list[str]:
 def figure_rows(difference: PlanJson) -> list[tuple[str, str, str, str]]:
     """A row of name, before, after and unit for each figure that differs; exact values if rounding would hide it."""
     rows = []
+    throttle = next(row for row in difference["figures"] if row["name"] == "throttle")
     for row in difference["figures"]:
         old, new, unit = row["before"], row["after"], row["unit"]
         if old != new:
             exact = _EXACT_UNITS.get("%" if unit.startswith("%") else unit, "")
-            shown = _unlike(_amount(old, row), _amount(new, row), old, new, exact)
+            was, now = (_amount(row[side], row, throttled=throttle[side] is not None) for side in ("before", "after"))
+            shown = _unlike(was, now, old, new, exact)
             # Units of `_EXACT_UNITS` are already in the amount.
             column = "" if unit in _EXACT_UNITS else unit.removeprefix("%").strip()
             rows.append((term_name(row["name"]), *shown, column))
@@ -231,7 +236,7 @@ def sections(difference: PlanJson) -> list[tuple[str, int, list[str]]]:
     for row in difference["brokers"]:
         alike.setdefault(_broker(row), []).append(row["broker"])
     found = [
-        ("Plan", [f"{words(key)}: {_value(was)} → {_value(now)}" for key, was, now in heads if was != now]),
+        ("Plan", [f"{words(key)}: {value_shown(was)} → {value_shown(now)}" for key, was, now in heads if was != now]),
         ("Limits", [_gate(row) for row in difference["gates"]]),
         ("Inputs", [f"{path}: {before} → {after}" for path, before, after in inputs]),
         ("Asked for", [_wished(row) for row in difference["changes"]]),
@@ -245,11 +250,14 @@ def sections(difference: PlanJson) -> list[tuple[str, int, list[str]]]:
         (title, partitions[kind]["count"], [_partition(row, kind) for row in partitions[kind]["first"]])
         for kind, title in _KINDS.items()
     ]
-    return [
-        (title, count, [*map(printable, lines[:SHOWN]), *([f"and {count - SHOWN:,} more"] if count > SHOWN else [])])
+    cut = [
+        (title, count, [*lines[:SHOWN], *([f"and {count - SHOWN:,} more"] if count > SHOWN else [])])
         for title, count, lines in told
-        if count
     ]
+    others = plan_settings.lines(difference["settings"])
+    # The plan's format limits how many settings there are, so none is left out.
+    cut.append(("Other settings", len(others), others))
+    return [(title, count, [*map(printable, lines)]) for title, count, lines in cut if count]
 
 
 _KINDS = {
@@ -262,12 +270,8 @@ _KINDS = {
 
 
 def _wished(row: PlanJson) -> str:
-    old, new = row["before"], row["after"]
-    if isinstance(old, dict) and isinstance(new, dict):
-        # Shows only the entries of a mapping that differ.
-        keys = [key for key in dict.fromkeys(chain(old, new)) if old.get(key) != new.get(key)]
-        old, new = ({key: side[key] for key in keys if key in side} for side in (old, new))
-    return f"{row['key']}: {_value(old)} → {_value(new)}"
+    old, new = plan_settings.differing(row["before"], row["after"])
+    return f"{row['key']}: {value_shown(old)} → {value_shown(new)}"
 
 
 def _gate(row: PlanJson) -> str:
@@ -333,7 +337,9 @@ def _new_topic(row: PlanJson) -> str:
         return f"{row['topic']}: only {'after' if old is None else 'before'}"
     differ = [key for key in old if old[key] != new[key]]
     told = (
-        "placed on other brokers" if key == "replicas" else f"{words(key)} {_value(old[key])} → {_value(new[key])}"
+        "placed on other brokers"
+        if key == "replicas"
+        else f"{words(key)} {value_shown(old[key])} → {value_shown(new[key])}"
         for key in differ
     )
     return f"{row['topic']}: {', '.join(told)}"
@@ -341,10 +347,6 @@ def _new_topic(row: PlanJson) -> str:
 
 def _list(values: Sequence[int]) -> str:
     return ",".join(map(str, values)) or "none"
-
-
-def _value(value: Any) -> str:
-    return "none" if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 _EXACT_UNITS = {"bytes": " B", "bytes/s": " B/s", "%": " %", "s": " s"}
@@ -358,9 +360,9 @@ def _unlike(before: str, after: str, old: float | None, new: float | None, unit:
     return f"{exact[0]}{unit}", f"{exact[1]}{unit}"
 
 
-def _amount(value: float | None, row: PlanJson) -> str:
+def _amount(value: float | None, row: PlanJson, *, throttled: bool = True) -> str:
     if value is None:
-        return "unknown"
+        return "unknown" if throttled or row["name"] not in ("throttle", "time_at_throttle") else "none"
     if row["name"] == "gap":
         return gap_shown(value)
     return duration(int(value)) if row["unit"] == "s" else amount(value, row["unit"])

@@ -97,7 +97,8 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
     Each is a plan.json or its folder.
 
     Figures before and after, gates, inputs, what was asked for, brokers, partitions that only one of them changes or
-    that they move to different brokers, and warnings. Long lists are cut, and the rest is counted.
+    that they move to different brokers, warnings, and every other setting that differs. Long lists are cut, and the
+    rest is counted.
     """
     difference = plan_diff.diff(plan_file.read(before), plan_file.read(after))
     output.show_found(form, lambda: difference, lambda: diff_view(difference))

@@ -60,8 +60,16 @@ def test_partitions_are_told_by_what_differs() -> None:
         "Newly changed partitions": ["b-0: 1,2 → 2,1"],
         "Partitions with another target": ["a-0: 1,4 → 1,3"],
         "Partitions found elsewhere": ["a-1: 2,9 → 3,9"],
+        "Other settings": [
+            "batches.elect: a-1: [] → [1]",
+            "partitions.leader_before: a-1: 2 → 3",
+            'topics.name: b: none → "b"',
+        ],
     } == lines(found)
-    assert {"Partitions no longer changed": ["b-0: 1,2 → 2,1"]} == lines(diff(plan([A0, B0]), plan([A0], number=1)))
+    assert {
+        "Partitions no longer changed": ["b-0: 1,2 → 2,1"],
+        "Other settings": ['topics.name: b: "b" → none'],
+    } == lines(diff(plan([A0, B0]), plan([A0], number=1)))
 
 
 def test_other_batches() -> None:
@@ -150,6 +158,10 @@ def test_gates_inputs_wishes_brokers_and_warnings() -> None:
         "Asked for": ["remove_brokers: [9] → none"],
         "Brokers": ["broker 3: rack a → b", "broker 9: only before (removed, rack a, disk unknown)"],
         "Warnings": ["+ 3 partitions under-replicated today"],
+        "Other settings": [
+            'validity.captured_at: none → "2026-11-20T09:59:59Z"',
+            "validity.valid_for_seconds: none → 1",
+        ],
     } == lines(valid(diff(plan([A0]), new)))
 
 
@@ -198,10 +210,11 @@ def test_new_partitions() -> None:
 def test_long_lists_are_bounded_and_the_rest_is_counted() -> None:
     """Of 100 changed partitions the first are shown and the rest are counted."""
     found = valid(diff(plan([]), plan([change("a", at, [1], [2]) for at in range(100)], number=1)))
-    ((title, count, shown),) = sections(found)
+    (title, count, shown), others = sections(found)
 
     assert ("Newly changed partitions", 100, SHOWN + 1, "and 90 more") == (title, count, len(shown), shown[-1])
     assert 100 == found["partitions"]["only_after"]["count"]
+    assert ("Other settings", 1, ['topics.name: a: none → "a"']) == others
 
 
 def test_markdown_takes_nothing_of_a_name_for_markup() -> None:
