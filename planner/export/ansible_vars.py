@@ -138,9 +138,18 @@ def racks(plan: Plan) -> dict[int, str]:
 
 
 def disk_limits(plan: Plan) -> dict[int, int]:
-    """The bytes that each broker with a stated disk may hold: `limits.disk_used` of the disk, or all of it."""
-    on_disk = plan.spec.limits.on_disk
-    return {broker.id: on_disk(broker.disk_bytes) for broker in plan.brokers if broker.disk_bytes is not None}
+    """The bytes that each broker with a stated disk may hold: `limits.disk_used` of the disk, or all of it.
+
+    A broker above that today mustn't stop the plan that relieves it, nor its rollback, and topics grow: it may
+    fill half of what is left of its disk. One that holds more than its disk has no limit, because the disk is larger.
+    """
+    found = {}
+    for broker in plan.brokers:
+        if broker.disk_bytes is None or broker.before.size_bytes > broker.disk_bytes:
+            continue
+        limit, held = plan.spec.limits.on_disk(broker.disk_bytes), broker.before.size_bytes
+        found[broker.id] = limit if held <= limit else (held + broker.disk_bytes) // 2
+    return found
 
 
 def log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:

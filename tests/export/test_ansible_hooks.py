@@ -202,16 +202,17 @@ def test_settings_that_cannot_be_are_refused(site: Site) -> None:
 
 
 def test_a_full_disk_stops_the_run(site: Site) -> None:
-    """The run stops before a batch that would fill a full disk further. An unknown consumer group holds it."""
+    """The run, and one with --check, stops before a batch if a disk is too full. An unknown consumer group holds it."""
     size = [
         {"broker": 4, "logDirs": [{"logDir": "/a", "error": None, "partitions": [{"partition": "x-0", "size": 9}]}]}
     ]
     site.set_cluster(log_dirs_print=size)
     plan = site.folder / "ansible/roles/kafka_reassign/vars/main/plan.yml"
     plan.write_text(plan.read_text().replace("kafka_reassign_disk_limits: {}", "kafka_reassign_disk_limits: {4: 8}"))
-    full = site.play("apply")
-    assert (2, 0) == (full.code, site.calls("--execute")), full.output
-    assert "Stopped before batch 01: broker 4 holds 0.0 MB, its limit is 0.0 MB." in full.text
+    for how, stopped in (("--check",), "Would stop"), ((), "Stopped"):
+        full = site.play("apply", *how)
+        assert (2, 0) == (full.code, site.calls("--execute")), full.output
+        assert f"{stopped} before batch 01: broker 4 holds 0.0 MB, its limit is 0.0 MB." in full.text
     plan.write_text(plan.read_text().replace("kafka_reassign_disk_limits: {4: 8}", "kafka_reassign_disk_limits: {}"))
     assert ORIGIN == site.replicas()
     site.set_cluster(behind={})

@@ -101,3 +101,12 @@ def test_a_broker_may_fill_its_disk_up_to_the_limit(ppm: int | None, limit: int)
     plan["spec"]["limits"] = {} if ppm is None else {"disk_used_ppm": ppm}
     plan["brokers"][0]["disk_bytes"] = 1_000
     assert {1: limit} == ansible_vars.disk_limits(typed(plan))
+
+
+@pytest.mark.parametrize(("held", "limits"), [(800, {1: 800}), (801, {1: 900}), (1_000, {1: 1_000}), (1_001, {})])
+def test_a_broker_above_its_limit_may_be_relieved(held: int, limits: dict[int, int]) -> None:
+    """A broker that is above its limit when the plan is made doesn't stop the plan that relieves it."""
+    plan = document([change("a", 0, [1, 2], [4, 2])])
+    plan["spec"]["limits"] = {"disk_used_ppm": 800_000}
+    plan["brokers"][0] |= {"disk_bytes": 1_000, "before": plan["brokers"][0]["before"] | {"size_bytes": held}}
+    assert limits == ansible_vars.disk_limits(typed(plan))

@@ -186,6 +186,7 @@ def test_disks_are_summed_by_broker() -> None:
     assert {4: 3_000_002} == used
     assert "broker 4 holds 3.0 MB, its limit is 2.9 MB" == guards.overfull(used, {"5": 1, "4": 2_900_000})
     assert "" == guards.overfull(used, {"4": 3_000_002})
+    assert "broker 4 holds 95.0 GB, its limit is 80.0 GB" == guards.overfull({4: 95 * 10**9}, {"4": 80 * 10**9})
 
 
 def test_lag_is_summed_by_consumer_group() -> None:

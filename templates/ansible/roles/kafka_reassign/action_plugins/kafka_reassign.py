@@ -30,7 +30,7 @@ _OWN = {
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
 # What a guard measures is another amount at each check. That isn't a new reason.
-_AMOUNT = re.compile("[0-9][0-9,.]* (records|MB)")
+_AMOUNT = re.compile("[0-9][0-9,.]* (records|[MG]B)")
 _MEANWHILE = ("Nothing of it is started.", "Replicas keep moving at the throttle; no other batch starts.")
 
 

@@ -251,11 +251,13 @@ def cordoned(rows, described, cordons, applied):
 
 def overfull(used, limits):
     """A phrase on brokers that hold more bytes than they may, or an empty one."""
-    return ", ".join(
-        f"broker {broker} holds {used[int(broker)] / 1e6:,.1f} MB, its limit is {limit / 1e6:,.1f} MB"
-        for broker, limit in sorted(limits.items(), key=lambda each: int(each[0]))
-        if used.get(int(broker), 0) > limit
-    )
+    said = []
+    for broker, limit in sorted(limits.items(), key=lambda each: int(each[0])):
+        held, (unit, unit_bytes) = used.get(int(broker), 0), ("GB", 1e9) if limit >= 1e9 else ("MB", 1e6)
+        if held > limit:
+            amounts = [f"{size / unit_bytes:,.1f} {unit}" for size in (held, limit)]
+            said.append(f"broker {broker} holds {amounts[0]}, its limit is {amounts[1]}")
+    return ", ".join(said)
 
 
 def unstored(rows):
