@@ -47,6 +47,13 @@ def disk_used(plan: Plan, gate: LimitRow) -> tuple[str, str]:
     return formats.percent(100 * gate.value / disk_bytes), formats.percent(most)
 
 
+def above_disk_limit(plan: Plan) -> str:
+    """The brokers that are above `limits.disk_used` today and stay so, which refuses no plan; empty if none is."""
+    on_disk, rows = plan.spec.limits.on_disk, [row for row in plan.brokers if row.role == "stays" and row.disk_bytes]
+    above = [row.id for row in rows if min(row.before.size_bytes, row.after.size_bytes) > on_disk(row.disk_bytes or 0)]
+    return f"{formats.brokers(above)} {'stays' if len(above) == 1 else 'stay'} above" if above else ""
+
+
 def limit_amounts(plan: Plan, gate: LimitRow) -> tuple[str, str]:
     """The amount that the plan needs and the amount allowed, in the limit's own unit."""
     if gate.key == "limits.disk_used":
@@ -64,11 +71,15 @@ def limits(plan: Plan) -> Table[LimitRow]:
             return f"{value} on broker {row.broker}, {size(row.value)}", f"{most}, {formats.stated(row.limit)}"
         return value, most
 
+    def kept(row: LimitRow) -> str:
+        above = above_disk_limit(plan) if row.key == "limits.disk_used" else ""
+        return f"kept, but {above}" if above else "kept"
+
     columns = (
         column("Limit", lambda row: Name(row.key), numeric=False),
         column("Plan", lambda row: cells(row)[0]),
         column("Allowed", lambda row: cells(row)[1]),
-        column("", lambda row: Strong("exceeded") if row.crossed else "kept", numeric=False),
+        column("", lambda row: Strong("exceeded") if row.crossed else kept(row), numeric=False),
     )
     return Table("limit", plan.limits, columns, "limits", "Limits")
 

@@ -222,7 +222,8 @@ def measures(plan: Plan) -> Table[Measure]:
         if key == "disk_used":
             _, most = choice_tables.disk_used(plan, gate)
             at_most = f"at most {most}{' (default)' if plan.spec.limits.disk_used_ppm is None else ''}"
-            rows.append(Measure("fullest disk", *choice_tables.fullest_disk(plan), at_most, exceeded))
+            but = exceeded or choice_tables.above_disk_limit(plan)
+            rows.append(Measure("fullest disk", *choice_tables.fullest_disk(plan), at_most, but))
         elif key not in _MOVED:
             value, limit = gate_cells(gate.key, gate.value, gate.limit, gate.broker)
             if key.endswith(("_offline", "_refused")):

@@ -58,7 +58,9 @@ def _limits(plan: Plan) -> Iterator[str]:
         yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} exceeded ({said})"
     elif asked := [gate for gate in gates if gate.key != "limits.disk_used" or plan.spec.limits.disk_used_ppm]:
         kept = {1: "within the limit", 2: "within both limits"}
-        yield kept.get(len(asked), f"within all {len(asked)} limits")
+        above = choice_tables.above_disk_limit(plan)
+        but = f", but {above} limits.disk_used" if above else ""
+        yield f"{kept.get(len(asked), f'within all {len(asked)} limits')}{but}"
     elif gates:
         # The default limit is a disk's size. A disk that is above its limit today may stay so.
         held = ((max(row.before.size_bytes, row.after.size_bytes), row.disk_bytes) for row in plan.brokers)

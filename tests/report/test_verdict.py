@@ -8,7 +8,7 @@ import pytest
 from plan_documents import Document, typed
 from report_documents import GB, broker, small, term
 
-from planner.report import verdict
+from planner.report import choice_tables, verdict
 
 
 def gate(key: str, value: int = 1) -> Document:
@@ -37,6 +37,21 @@ def test_the_verdict_counts_the_limits(gates: list[Document], said: str) -> None
     assert f"{said}; balance targets met; no warnings." == verdict.verdict(typed(plan))
     unlimited = verdict.verdict(typed(plan | {"limits": []}))
     assert "Ready to apply: balance targets met; no warnings." == unlimited
+
+
+@pytest.mark.parametrize(("before", "after", "above"), [(95, 80, ""), (80, 95, ""), (81, 81, "broker 1 stays above")])
+def test_a_broker_that_stays_above_its_disk_limit_is_named(before: int, after: int, above: str) -> None:
+    """A plan that makes it no fuller isn't refused, so the verdict and the limits say that it stays above."""
+    plan = small(limits=[gate("disk_used")], warnings=[])
+    plan["spec"]["limits"] = {"disk_used_ppm": 800_000}
+    row, held = plan["brokers"][0], {"before": before, "after": after}
+    plan["brokers"][0] = row | {"disk_bytes": 100} | {when: row[when] | {"size_bytes": held[when]} for when in held}
+    shown = typed(plan)
+
+    assert above == choice_tables.above_disk_limit(shown)
+    assert f"within the limit{f', but {above} limits.disk_used' if above else ''};" in verdict.verdict(shown)
+    table = choice_tables.limits(shown)
+    assert f"kept{f', but {above}' if above else ''}" == table.columns[3].value(table.rows[0])
 
 
 @pytest.mark.parametrize(
