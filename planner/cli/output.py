@@ -78,6 +78,8 @@ def refuse_given(why: str, *names: str) -> None:
 def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = None, files: int = 0) -> None:
     """Prints a plan. `folder` is its folder, and `files` is the number of files just written there."""
     at = None if folder is None else str(folder)
+    ended = plan_check.expired(plan, datetime.now(UTC))
+    expired = f"{ended}: apply.yml refuses it" if ended else ""
     match form:
         case "json":
             echo_json(codec.as_json(plan))
@@ -85,9 +87,10 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
             whole = detail == "everything"
             echo_page(markdown.report(plan, one_spec.pages_of(plan)) if whole else markdown.comment(plan, at))
         case _:
+            terminal.first_step(f"Expired: {expired}." if expired else "", screen())
             terminal.show_plan(plan, screen(), at, files, detail or "summary")
-    if ended := plan_check.expired(plan, datetime.now(UTC)):
-        say(f"warning: {ended}: apply.yml refuses it")
+    if expired:
+        say(f"warning: {expired}")
 
 
 def shows_refused(command: Callable[..., int]) -> Callable[..., int]:

@@ -94,6 +94,7 @@ def facts(plan: Plan) -> Facts:
     if plan.execution.throttle_bytes_per_sec is not None and "/s" in duration:
         default = next((row.why for row in plan.execution.derived if row.key == "execution.throttle"), None)
         duration = f"{duration} ({f'default: {default}' if default else 'your throttle'})"
+    takes = f"{duration}{verdict.busiest(plan)}"
     holds = "Fullest disk" if verdict.by_disk(plan) else "Fullest broker"
     fullest = ((holds if plan.cluster.sizes_known else "Most replicas", verdict.fullest(plan)),)
     if plan.changes.rebalance == "leaders" and does and not verdict.replicas_copied(plan):
@@ -112,7 +113,7 @@ def facts(plan: Plan) -> Facts:
         ("Alternative", _needed(plan) if does else ""),
         ("Proof", choice_tables.proof(plan) if verdict.replicas_copied(plan) else choice_tables.proof_in_brokers(plan)),
         ("Kafka's tool", choice_tables.kafkas_tool(plan)),
-        ("Duration", f"{duration}{verdict.busiest(plan)}" if does else "nothing to copy" if plan.new_topics else ""),
+        ("Duration", Sentence(takes, _LONGEST_REASON) if does else "nothing to copy" if plan.new_topics else ""),
         *fullest,
         ("Removed", verdict.leaving(plan)),
     )

@@ -166,6 +166,10 @@ def _widths(columns: Sequence[Column[Any]], whole: Sequence[int], room: int) -> 
         width if column.numeric else min(width, _NEVER_WRAPPED if at else _NAMES)
         for at, (column, width) in enumerate(zip(columns, whole, strict=True))
     ]
+    if not columns[0].numeric:
+        # Names get narrower before a column is left out.
+        excess = sum(least) + 2 * (len(least) - 1) - room
+        least[0] = min(least[0], max(_NEVER_WRAPPED, least[0] - max(excess, 0)))
     while len(least) > 2 and sum(least) + 2 * (len(least) - 1) > room:
         least.pop()
     left = room - sum(least) - 2 * (len(least) - 1)

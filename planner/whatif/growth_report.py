@@ -329,7 +329,7 @@ def _options(found: GrowthSection) -> Table[GrowthOptionRow]:
         column("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
         column("Replicas\ncopied", attrgetter("replicas_moved")),
         column("Leaders\nchanged", attrgetter("leaders_changed")),
-        column("Fullest disk", lambda row: Quantity(row.fullest_percent, "%")),
+        column("Fullest disk\nof its limit", lambda row: Quantity(row.fullest_percent, "%")),
     )
     return Table("option", found.options, columns)
 

@@ -107,6 +107,7 @@ def test_a_state_that_is_too_old_is_told_at_once(whatif, tmp_path):
     ran = whatif(spec)
 
     assert 0 == ran.code
+    assert ran.out.startswith("Expired: plan ")
     assert "valid until 2026-11-21T10:00:00Z" in ran.out
     assert re.fullmatch(
         r"warning: plan \w{12} was valid until 2026-11-21T10:00:00Z, now it is \S+Z: apply.yml refuses it\n", ran.err

@@ -58,6 +58,21 @@ def test_names_give_way_to_numbers() -> None:
     assert 40 == max(map(len, lines))
 
 
+def test_names_get_narrower_before_a_column_is_left_out() -> None:
+    """On a narrow screen the first column of names wraps, so that the last column is still there."""
+    columns = (
+        Column[tuple[str, int, str]]("Measure", lambda row: row[0], numeric=False),
+        Column[tuple[str, int, str]]("Plan", lambda row: row[1]),
+        Column[tuple[str, int, str]]("Limit", lambda row: row[2], numeric=False),
+    )
+    measures = Table("measure", [("n" * 30, 123_456_789, "at most 5 (exceeded)")], columns, "measures")
+    for width, names in ((55, 24), (50, 19), (47, 16)):
+        first, *rows = lines_of(measures, width=width)
+        assert ["Measure", "Plan", "Limit"] == first.split()
+        assert names == rows[0].split()[0].count("n")
+    assert "Columns that need a wider terminal: limit" in lines_of(measures, width=46)
+
+
 def test_what_is_left_out_is_counted() -> None:
     """Rows left out are counted, with the place where they are."""
     lines = lines_of(table(*((Name(f"t{number}"), number) for number in range(9)), most=2))
