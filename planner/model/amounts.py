@@ -82,8 +82,9 @@ def parse_amount(value: int | str, kind: AmountKind, least: int = 0) -> int:
     return _in_range(value, rounded, kind, least)
 
 
-# A bare number below this for a disk, a network or a throttle lacks its unit: at 1000 bytes/s, 1 GB takes 11 days.
-LEAST_BYTES, LEAST_BYTES_PER_SEC = 1_000_000, 1000
+# A bare number below this for a disk, a network or throttle, or a duration lacks its unit: at 1000 bytes/s, 1 GB takes
+# 11 days.
+LEAST_BYTES, LEAST_BYTES_PER_SEC, LEAST_SECONDS = 1_000_000, 1000, 3600
 
 
 def lacks_unit(value: int | str, least: int) -> bool:

@@ -14,7 +14,14 @@ from planner.inputs.spec.placement_checks import OF_REPLICAS
 from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
 from planner.inputs.spec.yaml_sections import PROFILES, REFUSED, broker_classes, of_months, share_ppm
 from planner.inputs.yaml_source import Path, PathFinding
-from planner.model.amounts import LEAST_BYTES, LEAST_BYTES_PER_SEC, lacks_unit, parse_bytes, parse_bytes_per_sec
+from planner.model.amounts import (
+    LEAST_BYTES,
+    LEAST_BYTES_PER_SEC,
+    LEAST_SECONDS,
+    lacks_unit,
+    parse_bytes,
+    parse_bytes_per_sec,
+)
 from planner.model.cluster import some
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted
@@ -132,23 +139,25 @@ def _throttle_has_its_unit(document: SpecDocument) -> Iterator[PathFinding]:
         yield ("execution", "throttle"), message
 
 
-# Keys with sizes in bytes, and with rates in bytes per second.
-_SIZES, _RATES = (
+# Keys with sizes in bytes, with rates in bytes per second, and with durations in seconds.
+_SIZES, _RATES, _DURATIONS = (
     ("disk", "max_disk", "size", "bytes_moved", "cross_rack_bytes", "bytes"),
     ("network", "worst_hour", "p99_hour"),
+    ("eta", "duration", "valid_for"),
 )
 
 
-@CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "limits", "budget", "execution.batches")
+@CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "limits", "budget", "execution.batches", "valid_for")
 def _amounts_have_their_units(document: SpecDocument) -> Iterator[PathFinding]:
-    """A small number without a unit is refused, because no disk has 500 bytes."""
+    """A small number without a unit is refused: no disk has 500 bytes, and `eta: 6` rarely means 6 seconds."""
     others: list[tuple[Path, Any]] = [
         (path, document.get(*path) or {}) for path in (("limits",), ("budget",), ("execution", "batches"))
     ]
-    for path, stated in [*_capacities(document), *others]:
+    for path, stated in [*_capacities(document), *others, ((), {"valid_for": document.get("valid_for")})]:
         for keys, least, unit, such in (
             (_SIZES, LEAST_BYTES, "B", "500GB"),
             (_RATES, LEAST_BYTES_PER_SEC, "B/s", "1Gbit/s"),
+            (_DURATIONS, LEAST_SECONDS, "s", "6h"),
         ):
             for key in (key for key in keys if key in stated and lacks_unit(stated[key], least)):
                 bare = int(stated[key])

@@ -70,6 +70,29 @@ BALANCE_CASES: list[Case] = [
         "11:10 budget.bytes_moved",
         "200 is 200 B; allowed: with its unit, such as 500GB",
     ),
+    *(
+        (f"{key}_without_a_unit", after(text), place, said)
+        for key, text, place, said in (
+            (
+                "eta",
+                "limits: {eta: 6}\n",
+                "11:10 limits.eta",
+                "6 is 6 s; allowed: with its unit, such as 6h, or 6s if that is meant",
+            ),
+            (
+                "duration",
+                "execution: {batches: {duration: 30}}\n",
+                "11:23 execution.batches.duration",
+                "30 is 30 s; allowed: with its unit, such as 6h, or 30s if that is meant",
+            ),
+        )
+    ),
+    (
+        "valid_for_without_a_unit",
+        f"{brokers('{id: 1, rack: a}', '  captured_at: 2026-01-01T00:00:00Z')}valid_for: 7\n",
+        "12:1 valid_for",
+        "7 is 7 s; allowed: with its unit, such as 6h, or 7s if that is meant",
+    ),
     (
         "batch_without_a_unit",
         after("execution: {batches: {bytes: 999999}}\n"),
