@@ -5,14 +5,16 @@ These aren't faults of the plan, but many decide whether it can be carried out, 
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from planner.model.build_problem import brokers_after
+from planner.model.build_problem import brokers_after, topics_after
 from planner.model.cluster import PartitionChange, PartitionKey, down, in_force, partition_name, some, unions
 from planner.model.formats import brokers, counted, first_names
-from planner.model.problem import BoolArray, IntArray, Problem, misplaced
+from planner.model.problem import BoolArray, IntArray, Problem, badly_led, led_by_several, misplaced
 from planner.model.spec import Spec
+from planner.model.together import with_slots
 from planner.scoring import broker_loads
 
 _NO_RACKS = (
@@ -138,11 +140,12 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
 
 
 def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
-    """Faults that an assignment (P, W) keeps: crowded new topics, demoted leaders, replicas on forbidden brokers, and
-    more leaders than `max_leaders` in place of brokers in no ISR.
+    """Faults that an assignment (P, W) keeps: crowded new topics, demoted leaders, rules that partitions without a
+    leader break, replicas on forbidden brokers, and more leaders than `max_leaders` in place of brokers in no ISR.
     """
     yield from crowded(problem, assignment)
     yield from led_by_demoted(spec, problem, assignment)
+    yield from not_led_as_asked(spec, problem, assignment)
     if (stay := misplaced(problem, assignment) & ~problem.movable & ~problem.waits).any():
         told = "on brokers that placement or apart forbids: topics.on_brokers keeps them there"
         yield f"{_named_rows(problem, stay)} {told}"
@@ -166,6 +169,26 @@ def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterat
     for rows, text in ((alone, only), (~alone & (leaders >= 0) & demoted[leaders], other)):
         if rows.any():
             yield f"{_named_rows(problem, rows)} {text}"
+
+
+def not_led_as_asked(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
+    """Partitions without a leader that keep their preferred leader, although `together`, `changes.demote_brokers` or
+    `leader_racks` asks for another one: such partitions change only if they are forced to.
+    """
+    moves = np.array([spec.topics.moves(name) for name in problem.topic_names], dtype=bool)[problem.topic_of]
+    stay = (problem.leaders < 0) & ~problem.is_new & ~problem.movable & moves
+    # The slots with these partitions, and the ranks of leaders even if other replicas can't be elected today.
+    asked = replace(problem, movable=problem.movable | stay, out_of_sync=None)
+    asked = with_slots(asked, spec.together, topics_after(spec))
+    badly, demoted = badly_led(asked, assignment), np.isin(problem.broker_ids, spec.changes.demote_brokers)
+    for rows, rule in (
+        (led_by_several(asked, assignment), "together"),
+        (badly & demoted[assignment[:, 0]], "changes.demote_brokers"),
+        (badly & ~demoted[assignment[:, 0]], "leader_racks"),
+    ):
+        if (rows & stay).any():
+            told = f"without a leader, so not led as {rule} asks: plan again once a replica in sync is back"
+            yield f"{_named_rows(problem, rows & stay)} {told}"
 
 
 def crowded(problem: Problem, assignment: IntArray) -> Iterator[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, LogDir, Partition, PartitionChange, Reason, Topic
-from planner.model.document_fields import PlacementRuleRow, ReplicationFactorRow
+from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow
 from planner.model.spec import Budget, Changes, NewPartitions, Spec, TopicFilter
 from planner.plan.cluster_warnings import at_min_isr, crowded, led_by_demoted, of_assignment, warnings
 from planner.strategies.optimum import solve
@@ -97,6 +98,33 @@ def test_what_only_demoted_brokers_can_lead_is_named(demoted: tuple[int, ...], e
         led_by_demoted(spec, problem, assignment)
     )
     assert len(led_there) == sum(problem.broker_ids[assignment[:, 0]].tolist().count(broker) for broker in demoted)
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule"),
+    [
+        ({"together": (("t", "u"),)}, "together"),
+        ({"changes": Changes(demote_brokers=(3,))}, "changes.demote_brokers"),
+        ({"leader_racks": (LeaderRacksRow("*", ("b",)),)}, "leader_racks"),
+    ],
+)
+@pytest.mark.parametrize("led", [False, True])
+def test_rules_on_leaders_that_partitions_without_a_leader_break_are_named(
+    asked: dict[str, Any], rule: str, led: bool
+) -> None:
+    """u-0 isn't led by broker 2, as a rule asks, because nothing is elected for it; with a leader, it is."""
+    lists = {"t": (2, 1), "u": (3, 2)}
+    topics = tuple(
+        Topic(name, (Partition(0, row, row[0] if led or name == "t" else None, row),)) for name, row in lists.items()
+    )
+    brokers = tuple(Broker(broker, rack) for broker, rack in ((1, "a"), (2, "b"), (3, "c")))
+    spec = Spec(Cluster("c", brokers, topics), **asked)
+    problem = build(spec)
+    told = f"1 partition (u-0) without a leader, so not led as {rule} asks: plan again once a replica in sync is back"
+    found = solve(problem, problem.balance).assignment
+    assert ([] if led else [told]) == list(of_assignment(spec, problem, found))
+    excluded = replace(spec, topics=TopicFilter(exclude=("u",)))
+    assert led or not list(of_assignment(excluded, build(excluded), found))
 
 
 def test_what_on_brokers_keeps_where_placement_forbids_it_is_named() -> None:
