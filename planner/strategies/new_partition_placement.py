@@ -8,22 +8,25 @@ much brokers hold within their windows. Leaders are chosen among the replicas in
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
 
 from planner.model.errors import InfeasibleError
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, may_be_elected
+from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem, may_be_elected
 from planner.scoring import broker_loads
 from planner.scoring.fair_shares import disk_weights, network_weights, rack_rule
 from planner.scoring.growth_scenarios import scenarios
 from planner.scoring.windows import Windows, byte_excess, excess_of_brokers, excess_of_topics
 from planner.strategies import leaders
+from planner.strategies.disk_room import DiskRoom, Placing
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.work_limits import LEVEL_CELLS
 
-# Which of the three kinds of evenness count; the last ones are left out if the costs of all three are too large.
-_KINDS = ((1, 1, 1), (1, 1, 0), (1, 0, 0))
+# Which of the four kinds of evenness count; the last ones are left out if the costs of all four are too large.
+_Kinds = tuple[int, int, int, int]
+_KINDS: tuple[_Kinds, ...] = ((1, 1, 1, 1), (1, 1, 1, 0), (1, 1, 0, 0), (1, 0, 0, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +35,7 @@ class Filling:
 
     topics, factors (N,) · allowed (N, B) · racks (B,) · least, most (N, R) in each rack · cells (T, B) replicas of each
     topic · held (B,) of all topics · topic_windows (2, T, B) · windows (2, B) · weights (B,) of shares · caps (B,) most
-    replicas of all topics, None: any number
+    replicas of all topics, None: any number · disks: room for the rows' bytes, None: they are empty
     """
 
     topics: IntArray
@@ -47,6 +50,7 @@ class Filling:
     windows: LongArray
     weights: LongArray
     caps: LongArray | None
+    disks: DiskRoom | None = None
 
     @classmethod
     def of_replicas(cls, problem: Problem, assignment: IntArray, wanted: Windows, rows: IntArray) -> Self:
@@ -68,6 +72,7 @@ class Filling:
             windows=wanted.replicas,
             weights=disk_weights(problem),
             caps=None if wanted.caps is None else wanted.caps[0],
+            disks=DiskRoom.of(problem, assignment, rows),
         )
 
     @classmethod
@@ -102,8 +107,8 @@ class Filling:
 def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArray:
     """The assignment (P, W) with the new partitions placed and led most evenly; all others keep their replicas.
 
-    It is returned unchanged if that would take bytes or counts further outside the windows of the problem's balance, or
-    if no leaders of such a placement keep their caps.
+    It is returned unchanged if that would fill disks further above their limits, or else take bytes or counts further
+    outside the windows of the problem's balance, or if no leaders of such a placement keep their caps.
     """
     rows = np.flatnonzero(problem.is_new)
     if len(rows) * int(problem.targets.sum()) > LEVEL_CELLS:
@@ -127,31 +132,47 @@ def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArra
 
 
 def filled(filling: Filling) -> BoolArray:
-    """(N, B): True if a row has a replica on the broker."""
+    """(N, B): True if a row has a replica on the broker; within the limits of disks, if such a placement is found."""
     for kinds in _KINDS:
-        plain, supplies = _network(filling, kinds)
         try:
-            solved = min_cost_flow.solve(plain, (), supplies)
+            placed = _cheapest(filling, kinds)
+            if placed is None:
+                raise AssertionError("the rows have a placement already")
+            if filling.disks is None or not len(filling.disks.too_full(placed.on)):
+                return placed.on
+            within = filling.disks.within(placed, partial(_cheapest, filling, kinds))
+            return placed.on if within is None else within
         except min_cost_flow.CostRangeError:
             continue
-        if solved is None:
-            raise AssertionError("the rows have a placement already")
-        rows, brokers = np.nonzero(filling.allowed)
-        chosen = solved.units[: len(rows)] > 0
-        on = np.zeros(filling.allowed.shape, dtype=bool)
-        on[rows[chosen], brokers[chosen]] = True
-        return on
     raise AssertionError("ranks alone always fit")
 
 
-def _outside(problem: Problem, assignment: IntArray, wanted: Windows) -> int:
-    """The weight of everything outside the windows, with today's loads and in the scenarios."""
+def _cheapest(filling: Filling, kinds: _Kinds, most: LongArray | None = None) -> Placing | None:
+    """The cheapest placement, with at most so many replicas of each size on each broker (K, B); None if there is none.
+
+    CostRangeError if the costs of these kinds of evenness are too large.
+    """
+    plain, supplies = _network(filling, kinds, most)
+    solved = min_cost_flow.solve(plain, (), supplies)
+    if solved is None:
+        return None
+    rows, brokers = np.nonzero(filling.allowed)
+    chosen = solved.units[: len(rows)] > 0
+    on = np.zeros(filling.allowed.shape, dtype=bool)
+    on[rows[chosen], brokers[chosen]] = True
+    return Placing(solved.cost, on)
+
+
+def _outside(problem: Problem, assignment: IntArray, wanted: Windows) -> tuple[int, int]:
+    """Bytes above disks' limits; the weight of everything outside the windows, with today's loads and in scenarios."""
     leading, topics = broker_loads.leaders_after(problem, assignment), len(problem.topic_names)
     held = broker_loads.by_group(problem, assignment, leading, problem.topic_of, topics, len(broker_loads.MEASURES))
-    in_all = held.sum(axis=0)
+    in_all, limits = held.sum(axis=0), problem.disk_limit_bytes[problem.targets]
+    above = np.maximum(in_all[broker_loads.MEASURES.index("size_bytes")] - limits, 0)[limits >= 0].sum()
     grown = [byte_excess(each.windows, broker_loads.loads(each.problem, assignment)) for each in scenarios(problem)]
     of_brokers = excess_of_brokers(wanted, problem.balance, in_all, in_all[2:])
-    return sum(int(each.sum()) for each in (excess_of_topics(wanted, problem.balance, held), of_brokers, *grown))
+    of_topics = excess_of_topics(wanted, problem.balance, held)
+    return int(above), sum(int(each.sum()) for each in (of_topics, of_brokers, *grown))
 
 
 def _held(problem: Problem, replicas: IntArray, rows: IntArray) -> tuple[IntArray, LongArray, LongArray]:
@@ -175,29 +196,44 @@ def _led_by(replicas: IntArray, first: IntArray) -> IntArray:
     return np.take_along_axis(replicas, order, axis=1)
 
 
-def _network(filling: Filling, kinds: tuple[int, int, int]) -> tuple[min_cost_flow.Arcs, LongArray]:
-    """Row → (row, rack) → (topic, broker) → broker → sink; the first arcs are those of `allowed`, row by row."""
+def _network(filling: Filling, kinds: _Kinds, most: LongArray | None) -> tuple[min_cost_flow.Arcs, LongArray]:
+    """Row → (row, rack) → (topic, broker) → broker → sink; the first arcs are those of `allowed`, row by row.
+
+    With `most` (K, B), a topic whose replicas have a size goes through (size, broker) before the broker.
+    """
     count, brokers = filling.allowed.shape
     racks, topics = filling.most.shape[1], len(filling.cells)
     first_cell = count * (1 + racks)
-    first_broker = first_cell + topics * brokers
+    first_size = first_cell + topics * brokers
+    first_broker = first_size + (0 if most is None else most.size)
     sink = first_broker + brokers
     rows, at = np.nonzero(filling.allowed)
-    in_topic, in_all = _costs(filling, kinds, min_cost_flow.largest_cost(sink + 1))
+    in_topic, in_all, on_disk = _costs(filling, kinds, min_cost_flow.largest_cost(sink + 1))
     cells, numbers = (axis.ravel() for axis in np.indices((topics, brokers)))
     each_row, each_rack = (axis.ravel() for axis in np.indices((count, racks)))
     within = _rising(first_broker + np.arange(brokers), np.full(brokers, sink), in_all)
     if filling.caps is not None:
         left = (filling.caps - filling.held)[:, None] > np.arange(in_all.shape[1])
         within = replace(within, capacities=left.ravel().astype(np.int64))
+    after_cell, of_sizes = first_broker + numbers, list[min_cost_flow.Arcs]()
+    if most is not None and filling.disks is not None:
+        # All new partitions of a topic have the same size.
+        size = filling.disks.size_of[np.unique(filling.topics, return_index=True)[1]][cells]
+        after_cell = np.where(size < 0, after_cell, first_size + size * brokers + numbers)
+        through = np.arange(most.size)
+        of_sizes = [min_cost_flow.arcs(first_size + through, first_broker + through % brokers, most.ravel(), 0)]
     plain = min_cost_flow.join(
         min_cost_flow.arcs(
-            count + rows * racks + filling.racks[at], first_cell + filling.topics[rows] * brokers + at, 1, 0
+            count + rows * racks + filling.racks[at],
+            first_cell + filling.topics[rows] * brokers + at,
+            1,
+            on_disk[rows, at],
         ),
         min_cost_flow.arcs(
             each_row, count + each_row * racks + each_rack, filling.most.ravel(), 0, filling.least.ravel()
         ),
-        _rising(first_cell + cells * brokers + numbers, first_broker + numbers, in_topic),
+        _rising(first_cell + cells * brokers + numbers, after_cell, in_topic),
+        *of_sizes,
         within,
     )
     supplies = np.zeros(sink + 1, dtype=np.int64)
@@ -212,23 +248,30 @@ def _rising(tails: IntArray, heads: IntArray, costs: LongArray) -> min_cost_flow
     return min_cost_flow.arcs(np.repeat(tails, units), np.repeat(heads, units), 1, costs.ravel())
 
 
-def _costs(filling: Filling, kinds: tuple[int, int, int], largest: int) -> tuple[LongArray, LongArray]:
-    """The cost of each further replica: of a topic on a broker (T × B, most of a topic), and on a broker (B, N).
+def _costs(filling: Filling, kinds: _Kinds, largest: int) -> tuple[LongArray, LongArray, LongArray]:
+    """The cost of each further replica: of a topic on a broker (T × B, most of a topic), on a broker (B, N), and of
+    each row's replica on a broker's disk (N, B).
 
     Each kind of evenness outweighs all units of the next one. Costs are ranks, because only their order matters.
     """
     total = int(filling.factors.sum())
     most = int(np.bincount(filling.topics).max())
+    on_disk: LongArray = np.zeros(filling.allowed.shape, dtype=np.int64)
+    if (disks := filling.disks) is not None:
+        # The larger a row, the more it matters how full a disk is.
+        by_size = np.where(disks.size_of < 0, 0, len(disks.sizes) - disks.size_of)
+        on_disk = np.outer(by_size, _ranks(disks.held / filling.weights)) * kinds[3]
     # A broker's replicas with each further one, divided by its weight.
     held = filling.held[:, None] + np.arange(1, len(filling.topics) + 1)
     within = _ranks(held * int(filling.weights.max()) // filling.weights[:, None]) * kinds[2]
     of_topics = _ranks(_beyond(filling.cells.reshape(-1, 1) + np.arange(most), filling.topic_windows)) * kinds[1]
     outside = _ranks(_beyond(filling.held[:, None] + np.arange(len(filling.topics)), filling.windows)) * kinds[0]
-    topic_price = 1 + total * int(within.max())
+    disk_price = 1 + total * int(on_disk.max())
+    topic_price = disk_price * (1 + total * int(within.max()))
     broker_price = topic_price * (1 + total * int(of_topics.max()))
     if broker_price * (1 + int(outside.max())) > largest:
-        return np.full_like(of_topics, largest + 1), outside
-    return of_topics * topic_price, outside * broker_price + within
+        return np.full_like(of_topics, largest + 1), outside, on_disk
+    return of_topics * topic_price, outside * broker_price + within * disk_price, on_disk
 
 
 def _beyond(counts: LongArray, windows: LongArray) -> LongArray:
@@ -237,6 +280,6 @@ def _beyond(counts: LongArray, windows: LongArray) -> LongArray:
     return np.minimum(counts - low, 0) + np.maximum(counts - high + 1, 0)
 
 
-def _ranks(values: LongArray) -> LongArray:
+def _ranks(values: LongArray | FloatArray) -> LongArray:
     """The rank of each value among the distinct values."""
     return np.unique(values, return_inverse=True)[1].reshape(values.shape).astype(np.int64)

@@ -57,6 +57,9 @@ TIE_CELLS, TIE_ROUNDS = 2_000_000, 2
 PROGRAM_ARCS, PROGRAM_NODES = 4_000, 20
 # New partitions are levelled up to so many rows × brokers.
 LEVEL_CELLS = 1_500_000
+# Flows of new partitions of several sizes that fill no disk above its limit, and as many rows × brokers in all as are
+# levelled at once. With one size, one flow is enough.
+DISK_FLOWS = 100
 
 # Exchanges: partners tried at once, those with the most room first: the same moves in a third of the time.
 FIRST_PARTNERS = 16

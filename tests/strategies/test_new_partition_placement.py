@@ -9,19 +9,20 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from clusters import balance_of, ids_of, no_racks, problem_of, spec_of, specs
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from planner.execution.partition_changes import changes
 from planner.model.balance import Balance
 from planner.model.build_problem import build, today
 from planner.model.cluster import Broker
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Changes, NewPartitions, Rebalance, Spec
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after, loads, on_all_brokers
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies import new_partition_placement
+from planner.strategies import disk_room, new_partition_placement
+from planner.strategies.disk_room import DiskRoom
 from planner.strategies.new_partition_placement import Filling
 from planner.strategies.optimum import solve
 from planner.sweep.candidates import STRATEGIES, Candidate
@@ -247,6 +248,124 @@ def test_as_even_as_any_placement(filling: Filling) -> None:
     rows = [np.isin(np.arange(brokers), each) for each in every]
     best = min(_far(filling, np.sum(chosen, axis=0)) for chosen in product(rows, repeat=len(filling.topics)))
     assert best == _far(filling, new_partition_placement.filled(filling).sum(axis=0))
+
+
+@st.composite
+def cramped(draw: st.DrawFn) -> Filling:
+    """A filling of up to five rows in one or two topics, whose replicas may not fit on each disk."""
+    filling = draw(fillings())
+    more, brokers = draw(st.integers(0, 2)), filling.allowed.shape[1]
+    sizes = np.array(draw(st.lists(st.integers(0, 4), min_size=2, max_size=2)), dtype=np.int64)
+    topics = np.concatenate([filling.topics, np.ones(more, dtype=np.int32)])
+    of_rows, known = sizes[topics], np.array(sorted({*sizes.tolist()} - {0}, reverse=True), dtype=np.int64)
+    assume(len(known))
+    size_of = np.array([known.tolist().index(size) if size else -1 for size in of_rows.tolist()])
+    full = st.lists(st.integers(0, 9), min_size=brokers, max_size=brokers)
+    disks = DiskRoom(known, size_of, np.array(draw(full), dtype=np.int64), np.array(draw(full), dtype=np.int64))
+    one = np.full((len(topics), 1), filling.factors[0], dtype=np.int32)
+    return replace(
+        filling,
+        topics=topics,
+        factors=one[:, 0],
+        allowed=np.ones((len(topics), brokers), dtype=bool),
+        least=one,
+        most=one,
+        cells=np.zeros((1 + min(more, 1), brokers), dtype=np.int64),
+        topic_windows=np.stack([np.zeros((1 + min(more, 1), brokers)), np.full((1 + min(more, 1), brokers), 9)]).astype(
+            np.int64
+        ),
+        disks=disks,
+    )
+
+
+def _every(filling: Filling) -> list[BoolArray]:
+    """Every placement (N, B) of the rows."""
+    brokers = np.arange(filling.allowed.shape[1])
+    rows = [np.isin(brokers, each) for each in combinations(brokers.tolist(), int(filling.factors[0]))]
+    return [np.array(each) for each in product(rows, repeat=len(filling.topics))]
+
+
+@given(cramped())
+def test_no_disk_above_its_limit_if_any_placement_fits(filling: Filling) -> None:
+    """Tried one by one: if some placements fill no disk above its limit, it is one of them, and the most even one."""
+    assert filling.disks is not None
+    found, every = new_partition_placement.filled(filling), _every(filling)
+    fitting = [each for each in every if not len(filling.disks.too_full(each))]
+    best = min(_far(filling, each.sum(axis=0)) for each in fitting or every)
+    assert best == _far(filling, found.sum(axis=0))
+    assert not fitting or not len(filling.disks.too_full(found))
+
+
+def _with_disks(problem: Problem, **limits: int) -> Problem:
+    """The problem with limits of disks, by `b` and the broker's id."""
+    stated = [limits.get(f"b{broker}", -1) for broker in problem.broker_ids.tolist()]
+    return replace(problem, disk_limit_bytes=np.array(stated, dtype=np.int64))
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=3, max_size=3),
+    st.lists(st.integers(-1, 14), min_size=3, max_size=3),
+    st.lists(st.tuples(st.integers(1, 2), st.integers(1, 2), st.integers(0, 5)), min_size=1, max_size=2),
+)
+def test_plans_keep_the_limits_of_disks_if_possible(
+    today: list[int], limits: list[int], new: list[tuple[int, int, int]]
+) -> None:
+    """Every placement of two topics' new partitions, tried one by one: if one fits on the disks, so does the plan's."""
+    asked = [NewPartitions(f"n{at}", 0, *counts, (), size) for at, (*counts, size) in enumerate(new)]
+    problem = problem_of(no_racks(1, 2, 3), {"old": [[1], [2], [3]]}, sizes={"old": today}, changes=requested(*asked))
+    problem = _with_disks(problem, b1=limits[0], b2=limits[1], b3=limits[2])
+    room = [20 if limit < 0 else max(limit - used, 0) for limit, used in zip(limits, today, strict=True)]
+    factors, sizes = (each[problem.is_new].tolist() for each in (problem.replication_factors, problem.size_bytes))
+
+    def fits(rows: Sequence[Sequence[int]]) -> bool:
+        added = [0, 0, 0]
+        for brokers, size in zip(rows, sizes, strict=True):
+            for broker in brokers:
+                added[broker] += size
+        return all(more <= left for more, left in zip(added, room, strict=True))
+
+    possible = any(fits(rows) for rows in product(*(list(combinations(range(3), factor)) for factor in factors)))
+    placed = [[broker for broker in row if broker >= 0] for row in solved(problem)[problem.is_new].tolist()]
+    assert fits(placed) >= possible
+
+
+def test_a_full_disk_gets_no_new_partition() -> None:
+    """Broker 1 is nearly full: all new replicas go to the other two, which was refused as too much for broker 1."""
+    rows, sizes = {"old": [[1], [2], [3]]}, {"old": [95, 10, 10]}
+    for factor, expected in ((1, [1, 2, 3]), (2, [1, 4, 4])):
+        change = requested(created(3, factor, size_bytes=10))
+        problem = problem_of(no_racks(1, 2, 3), rows, sizes=sizes, changes=change)
+        problem = _with_disks(problem, b1=100, b2=100, b3=100)
+        assert expected == sorted(held(problem, solved(problem))[0])
+        assert [95] == [loads(problem, solved(problem))[0, 0]]
+
+
+def test_a_capped_broker_gets_no_more_bytes_than_its_cap() -> None:
+    """Only broker 1 has a limit, and it has no room for more partitions of a topic that is there."""
+    rows, sizes = {"t": [[1], [2], [3], [2]]}, {"t": [45] * 4}
+    change = requested(NewPartitions("t", 4, 6, 1, (), 10))
+    problem = _with_disks(problem_of(no_racks(1, 2, 3), rows, sizes=sizes, changes=change), b1=50)
+    assert [45, 90, 65] == loads(problem, solved(problem))[0].tolist()
+
+
+def test_of_equally_even_placements_the_emptiest_disks() -> None:
+    """One partition may go to any broker by counts: it goes to the emptiest disk, the larger of two to the emptier."""
+    rows, sizes = {"old": [[1], [2], [3]]}, {"old": [75, 30, 10]}
+    for new, expected in (
+        ((created(1, 1, size_bytes=10),), [75, 30, 20]),
+        ((created(1, 1, "a", size_bytes=1), created(1, 1, "b", size_bytes=10)), [75, 31, 20]),
+    ):
+        problem = problem_of(no_racks(1, 2, 3), rows, sizes=sizes, changes=requested(*new))
+        assert expected == loads(problem, solved(problem))[0].tolist()
+
+
+def test_largest_first_after_too_many_flows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the cases take too many flows, larger partitions are placed first, and no disk is above its limit either."""
+    monkeypatch.setattr(disk_room, "DISK_FLOWS", 1)
+    change = requested(created(2, 1, "a", size_bytes=30), created(6, 1, "b", size_bytes=10))
+    problem = problem_of(no_racks(1, 2, 3), {"old": [[1], [2], [3]]}, sizes={"old": [70, 40, 50]}, changes=change)
+    problem = _with_disks(problem, b1=100, b2=100, b3=100)
+    assert loads(problem, solved(problem))[0].max() <= 100
 
 
 @pytest.mark.parametrize("partitions", [1, 7, 40])
