@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from budget_plans import carried_out, planned
 from clusters import Racks, no_racks, spec_of
+from msgspec import structs
 
 from planner.model.build_problem import build
 from planner.model.document_fields import PlacementRuleRow
@@ -51,7 +52,7 @@ def test_a_part_pays_first_for_rules_and_for_leaders_that_are_not_preferred() ->
     """The only election goes to the partition that a demoted broker leads, or is needed where nothing is copied."""
     rows, only = {"t": [(2, 3), (1, 2)]}, Budget(leaders_changed=1)
     demoted = build(spec_of(no_racks(1, 2, 3), rows, budget=only, changes=Changes(demote_brokers=(1,))))
-    behind = build(spec_of(no_racks(1, 2, 3), rows, budget=replace(only, bytes_moved=0), leaders={"t": [2, 2]}))
+    behind = build(spec_of(no_racks(1, 2, 3), rows, budget=structs.replace(only, bytes_moved=0), leaders={"t": [2, 2]}))
 
     assert [[1, 2], [1, 0]] == budget_steps.part_of(demoted, np.array([[2, 1], [1, 0]])).tolist()
     assert [[1, 2], [0, 1]] == budget_steps.part_of(behind, np.array([[2, 1], [2, 0]])).tolist()
