@@ -117,10 +117,11 @@ def entries(*, every: int = EVERY, partitions: int = PARTITIONS) -> Entries:
 def through_spark(asked: Spec, wanted: Sequence[Combination], workers: int) -> Sized:
     """The clusters' rows from a local Spark session with `workers` workers, opened and closed here."""
     # Imported here, so that the other benchmarks run without pyspark.
-    from spark_jobs import questions
+    from spark_jobs import worker_tasks
 
     rows, cost = on_spark(
-        workers, lambda spark: questions.answers(spark, sizing.questions(asked, wanted), tasks_each=sizing.TASKS_EACH)
+        workers,
+        lambda spark: worker_tasks.answers(spark, sizing.questions(asked, wanted), tasks_each=sizing.TASKS_EACH),
     )
     return Sized(len(rows), workers, **asdict(cost), rows=tuple(rows))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from spark_jobs import java, questions, worker_tasks
+from spark_jobs import java, worker_tasks
 from spark_jobs.spark_jvm import Opening
 from spark_jobs.worker_tasks import Progress, Received
 
@@ -113,7 +113,7 @@ def called(
     """The results of a picklable function for each of these numbers, in this process's current folder."""
     folder = Path.cwd()
     asked = [partial(_called_in, folder, step, number) for number in numbers]
-    return dict(zip(numbers, questions.answers(spark, asked, tasks, progress=progress), strict=True))
+    return dict(zip(numbers, worker_tasks.answers(spark, asked, tasks, progress=progress), strict=True))
 
 
 def _called_in(folder: Path, step: Callable[[int], Any], number: int) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import inspect
 import os
 import pickle
 import re
@@ -23,6 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -312,3 +314,44 @@ def _sent(spark: Session, values: Sequence[Any]) -> Iterator[Any]:
         # If executors answer only after the session has ended, Java prints a stack trace on stderr.
         if not interrupts.pending():
             broadcast.destroy(blocking=True)
+
+
+def answers(
+    spark: Session,
+    asked: Sequence[Callable[[], Any]],
+    partitions: int | None = None,
+    *,
+    tasks_each: int = 1,
+    assignors: Iterable[str] = (),
+    progress: Progress | None = None,
+) -> list[Any]:
+    """The questions' answers, in the order of the questions: a large table in pieces, an empty one not at all.
+
+    A question is a function without arguments. Each worker gets all of them once, and a task answers its share.
+
+    Tasks get questions in turn. There are `partitions` tasks, or `tasks_each` as many as Spark has slots. The modules
+    of the user's own `assignors` go to the workers with the job; SetupError if one has no file.
+    """
+    for assignor in sorted(assignors):
+        file = inspect.getsourcefile(import_module(assignor.partition(":")[0]))
+        if file is None:
+            raise SetupError(f"assignor {assignor!r} has no source file to send; allowed: a module in one .py file")
+        add_module(spark, file)
+    if not asked:
+        return []
+    tasks = min(partitions or tasks_each * tasks_for(spark), len(asked))
+    tables = carried(spark, [(asked, tasks)], _share, tasks, progress)
+    ordered = sorted(tables, key=lambda table: table["asked"][0].as_py())
+    return [
+        pickle.loads(table["row"][0].as_py()) if "row" in table.column_names else table.drop_columns("asked")
+        for table in ordered
+    ]
+
+
+def _share(received: Received, task: int) -> Iterator[pa.Table]:
+    """The answers of one task: tables, or rows in tables of their own; each also has the number of its question."""
+    asked, tasks = received[0]
+    for number in range(task, len(asked), tasks):
+        answer = asked[number]()
+        table = answer if isinstance(answer, pa.Table) else pa.table({"row": [pickle.dumps(answer)]})
+        yield table.append_column("asked", pa.array(np.full(len(table), number)))

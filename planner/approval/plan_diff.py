@@ -239,7 +239,10 @@ def sections(difference: PlanJson) -> list[tuple[str, int, list[str]]]:
         ("Plan", [f"{words(key)}: {value_shown(was)} → {value_shown(now)}" for key, was, now in heads if was != now]),
         ("Limits", [_gate(row) for row in difference["gates"]]),
         ("Inputs", [f"{path}: {before} → {after}" for path, before, after in inputs]),
-        ("Asked for", [_wished(row) for row in difference["changes"]]),
+        ("Asked for", [
+                f"{row['key']}: {' → '.join(map(value_shown, plan_settings.differing(row['before'], row['after'])))}"
+                for row in difference["changes"]
+            ]),
         ("Brokers", [f"{brokers(ids)}: {differences}" for differences, ids in alike.items()]),
         ("New partitions", [_new_topic(row) for row in difference["new_partitions"]]),
         ("Warnings", [*(f"+ {text}" for text in difference["warnings"]["added"]),
@@ -267,11 +270,6 @@ _KINDS = {
     "other_origin": "Partitions found elsewhere",
     "other_batches": "Partitions in other batches",
 }
-
-
-def _wished(row: PlanJson) -> str:
-    old, new = plan_settings.differing(row["before"], row["after"])
-    return f"{row['key']}: {value_shown(old)} → {value_shown(new)}"
 
 
 def _gate(row: PlanJson) -> str:

@@ -80,8 +80,12 @@ def compare(old: Plan, new: Plan, most: int) -> list[dict[str, Any]]:
     for path, row, before, after in _partitions(old, new):
         found.setdefault(path, []).append({"row": row, "before": to_builtins(before), "after": to_builtins(after)})
     # The windows asked for are mostly those that the plan was made for, which have lines of their own.
-    asked, made = (_windows(old, new, which) for which in ("asked", "wanted"))
-    told = {f"balance.asked.{name}" for name, both in asked.items() if both == made[name]}
+    windows = [(structs.asdict(plan.balance.asked), structs.asdict(plan.balance.wanted)) for plan in (old, new)]
+    told = {
+        f"balance.asked.{name}"
+        for name in windows[0][0]
+        if [asked[name] for asked, _ in windows] == [wanted[name] for _, wanted in windows]
+    }
     return [
         {"path": path, "count": len(rows), "first": rows[:most]}
         for path, rows in sorted(found.items())
@@ -119,11 +123,6 @@ def _line(row: Mapping[str, Any]) -> str:
         end = start + _LONG // 2
         texts = [("…" if start else "") + text[start:end] + ("…" if len(text) > end else "") for text in texts]
     return f"{row['row']}: {' → '.join(texts)}" if row["row"] else " → ".join(texts)
-
-
-def _windows(old: Plan, new: Plan, which: str) -> dict[str, tuple[str, str]]:
-    was, now = (structs.asdict(getattr(plan.balance, which)) for plan in (old, new))
-    return {name: (was[name], now[name]) for name in was}
 
 
 def _compared(path: str, old: _Values, new: _Values) -> list[dict[str, Any]]:

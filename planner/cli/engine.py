@@ -72,14 +72,14 @@ def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
 def computed(options: EngineOptions, spark: bool, asked: Sequence[Callable[[], T]], **more: Any) -> list[T]:
     """The answers to the questions of a what-if, in order, from Spark or from this process.
 
-    `more` is what `spark_jobs.questions.answers` takes.
+    `more` is what `spark_jobs.worker_tasks.answers` takes.
     """
     if not spark:
         return [each() for each in asked]
-    from spark_jobs import questions, session
+    from spark_jobs import session, worker_tasks
 
     with session.open_session(master=options.master, remote=options.remote) as opened:
-        return questions.answers(opened, asked, options.partitions, **more)
+        return worker_tasks.answers(opened, asked, options.partitions, **more)
 
 
 def workers_here(options: EngineOptions) -> int | None:

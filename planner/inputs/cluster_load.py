@@ -17,8 +17,7 @@ from planner.model.document_fields import StatedRateRow
 from planner.model.formats import counted
 from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_ends, topic_growth, topics_of
 from planner.model.problem import FloatArray
-from planner.model.spec import Rate
-from planner.model.topic_patterns import first_rule, matches_any
+from planner.model.spec import Rate, first_rule, matches_any
 
 _PPM = 1_000_000
 # Enough for a median; a large cluster has hundreds of thousands of sizes.

@@ -22,9 +22,8 @@ from planner.model.growth_forecast import with_sizes_ahead
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, busiest_hours, hour_name
 from planner.model.problem import NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced
 from planner.model.rack_spread import crowding, uneven_racks
-from planner.model.spec import Changes, Spec
+from planner.model.spec import Changes, Spec, first_rule
 from planner.model.together import with_slots
-from planner.model.topic_patterns import first_rule
 
 
 def build(spec: Spec) -> Problem:

@@ -1,15 +1,46 @@
-"""The request of one YAML file as frozen values in base units: the change, balance, limits, execution, groups."""
+"""The request of one YAML file as frozen values in base units: the change, balance, limits, execution, groups.
 
-from collections.abc import Iterable, Mapping
+Topics are named by shell-style patterns: `orders-*`; `?` for one character, `[ab]` for one of these. If several rules
+of a list match a topic, the first counts.
+"""
+
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal, Protocol, TypeVar
 
 from planner.model import document_fields
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import Apart, Broker, Cluster, Config, PartitionKey
 from planner.model.document_fields import Count, Positive, Section, doc
 from planner.model.load_history import WeekOfLoad
-from planner.model.topic_patterns import matches_any
+
+
+class _OfTopics(Protocol):
+    @property
+    def topics(self) -> str:
+        """The pattern."""
+
+
+_Rule = TypeVar("_Rule", bound=_OfTopics)
+
+
+def matches_any(name: str, patterns: Iterable[str]) -> bool:
+    """True if one of the patterns matches the topic."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def matching(names: Set[str], pattern: str) -> set[str]:
+    """The topics that the pattern matches."""
+    # In long lists, most patterns are plain names.
+    if not any(sign in pattern for sign in "*?["):
+        return {pattern} & names
+    return {name for name in names if fnmatchcase(name, pattern)}
+
+
+def first_rule(name: str, rules: Iterable[_Rule]) -> _Rule | None:
+    """The first rule whose pattern matches the topic; None if there is none."""
+    return next((rule for rule in rules if fnmatchcase(name, rule.topics)), None)
 
 
 @dataclass(frozen=True)

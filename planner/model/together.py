@@ -20,7 +20,7 @@ from planner.model.problem import (
     may_lead,
     replica_ranks,
 )
-from planner.model.topic_patterns import matches_any
+from planner.model.spec import matches_any
 
 
 def with_slots(problem: Problem, groups: Sequence[tuple[str, ...]], topics: Sequence[Topic]) -> Problem:

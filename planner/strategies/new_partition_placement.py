@@ -5,11 +5,20 @@ for example new ones, one after the other. Here a min-cost flow fills all of the
 broker, and each further one of a topic there, costs more than the last. Existing partitions stay where the plan puts
 them. Costs rank how far brokers are outside their windows before how far topics on brokers are, and that before how
 much brokers hold within their windows. Leaders are chosen among the replicas in the same way.
+
+A limit of bytes on a disk is a side constraint that a flow can't express, but a limit on the number of replicas of one
+size is an arc's capacity. With one size, that is exact. With several, a broker that is too full has at least one
+replica less of one of these sizes in every placement within the limits, so there is a case for each of them. The
+cheapest case comes first, so the first placement within the limits is the most even one.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
+from heapq import heappop, heappush
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -18,15 +27,100 @@ from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Pr
 from planner.scoring import broker_loads
 from planner.scoring.fair_shares import disk_weights, network_weights, rack_rule
 from planner.scoring.growth_scenarios import scenarios
-from planner.scoring.windows import Windows, byte_excess, excess_of_brokers, excess_of_topics
+from planner.scoring.windows import OPEN_BYTES, Windows, byte_excess, excess_of_brokers, excess_of_topics
 from planner.strategies import leaders
-from planner.strategies.disk_room import DiskRoom, Placing
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.work_limits import LEVEL_CELLS
+from planner.strategies.work_limits import DISK_FLOWS, LEVEL_CELLS
 
 # Which of the four kinds of evenness count; the last ones are left out if the costs of all four are too large.
 _Kinds = tuple[int, int, int, int]
 _KINDS: tuple[_Kinds, ...] = ((1, 1, 1, 1), (1, 1, 1, 0), (1, 1, 0, 0), (1, 0, 0, 0))
+
+
+class Placing(NamedTuple):
+    """The cost of a placement of N rows, and (N, B) True if a row has a replica on the broker."""
+
+    cost: int
+    on: BoolArray
+
+
+# The cheapest placement with at most so many replicas of each size on each broker (K, B); None if there is none.
+Place = Callable[[LongArray], Placing | None]
+
+
+@dataclass(frozen=True, eq=False)
+class DiskRoom:
+    """Bytes of N rows to place on B brokers, and what the brokers hold without them.
+
+    sizes (K,) different sizes, largest first · size_of (N,) index of each row's size, -1: empty · held (B,) bytes
+    room (B,) bytes until a disk is at its limit, OPEN_BYTES without a limit
+    """
+
+    sizes: LongArray
+    size_of: IntArray
+    held: LongArray
+    room: LongArray
+
+    @classmethod
+    def of(cls, problem: Problem, assignment: IntArray, rows: IntArray) -> Self | None:
+        """The room for rows (n,) with all others placed by an assignment (P, W); None if they are empty."""
+        of_rows = problem.size_bytes[rows]
+        sizes = np.unique(of_rows[of_rows > 0])[::-1]
+        if not len(sizes):
+            return None
+        others = assignment.copy()
+        others[rows] = -1
+        held, limits = broker_loads.loads(problem, others)[0], problem.disk_limit_bytes[problem.targets]
+        size_of = np.where(of_rows > 0, np.searchsorted(-sizes, -of_rows), -1)
+        return cls(sizes, size_of, held, np.where(limits < 0, OPEN_BYTES, np.maximum(limits - held, 0)))
+
+    def counts(self, on: BoolArray) -> LongArray:
+        """(K, B): replicas of each size on each broker."""
+        return np.stack([on[self.size_of == at].sum(axis=0) for at in range(len(self.sizes))])
+
+    def too_full(self, on: BoolArray) -> IntArray:
+        """The brokers whose disks a placement (N, B) fills above their limits."""
+        return np.flatnonzero(self.sizes @ self.counts(on) > self.room)
+
+    def within(self, placed: Placing, place: Place) -> BoolArray | None:
+        """(N, B): the cheapest placement within the limits, if `placed` is the cheapest without limits.
+
+        After a number of flows, the largest replicas are placed first, which may not be the cheapest. None if there is
+        no placement within the limits, or if none was found.
+        """
+        if int(self.sizes @ self.counts(placed.on).sum(axis=1)) > sum(self.room.tolist()):
+            return None
+        root = np.minimum(self.room // self.sizes[:, None], len(self.size_of))
+        queue, tried, cases = list[tuple[int, int, LongArray, BoolArray]](), set[bytes](), [root]
+        flows = min(DISK_FLOWS, 1 + LEVEL_CELLS // placed.on.size)
+        while cases or queue:
+            for most in cases:
+                if len(tried) < flows and most.tobytes() not in tried:
+                    tried.add(most.tobytes())
+                    if (found := place(most)) is not None:
+                        heappush(queue, (found.cost, len(tried), most, found.on))
+            cases = []
+            if queue:
+                _, _, most, on = heappop(queue)
+                if not len(full := self.too_full(on)):
+                    return on
+                counts = self.counts(on)[:, full[0]]
+                for at in np.flatnonzero(counts):
+                    cases.append(most.copy())
+                    cases[-1][at, full[0]] = counts[at] - 1
+        return self._largest_first(root, place) if len(tried) == flows else None
+
+    def _largest_first(self, most: LongArray, place: Place) -> BoolArray | None:
+        """A placement within the limits: each size where those larger than it leave room."""
+        most, on = most.copy(), None
+        for at in range(len(self.sizes)):
+            left = self.room - self.sizes[:at] @ most[:at]
+            most[at:] = np.minimum(most[at:], left // self.sizes[at:, None])
+            if (found := place(most)) is None:
+                return None
+            on = found.on
+            most[at] = self.counts(on)[at]
+        return on
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +218,13 @@ def levelled(problem: Problem, assignment: IntArray, wanted: Windows) -> IntArra
     except InfeasibleError:
         return assignment
     led = filled(Filling.of_leaders(problem, ordered, wanted, rows))
-    first = np.flatnonzero(problem.targets)[led.argmax(axis=1)]
-    ordered[rows] = _led_by(ordered[rows], first)
+    # The leader first, and the others in cyclic order after it: the next one in the list takes over from a leader, and
+    # in ascending lists that would always be the same broker.
+    first, of_rows = np.flatnonzero(problem.targets)[led.argmax(axis=1)], ordered[rows]
+    most = np.iinfo(np.int32).max
+    turn = np.where(of_rows >= first[:, None], of_rows, of_rows + (most >> 1))
+    order = np.argsort(np.where(of_rows < 0, most, turn), axis=1, kind="stable")
+    ordered[rows] = np.take_along_axis(of_rows, order, axis=1)
     before, after = (_outside(problem, each, wanted) for each in (assignment, ordered))
     moved = (np.sort(ordered) != np.sort(assignment))[~problem.is_new].any()
     return assignment if moved or after > before else ordered
@@ -183,17 +282,6 @@ def _held(problem: Problem, replicas: IntArray, rows: IntArray) -> tuple[IntArra
     others = np.flatnonzero(~problem.is_new)
     on = broker_loads.counts_by_group(problem, replicas[others], problem.topic_of[others], len(problem.topic_names))
     return topics.astype(np.int32), on[of], on.sum(axis=0)
-
-
-def _led_by(replicas: IntArray, first: IntArray) -> IntArray:
-    """The same replicas (N, W) with another broker (N,) first, and the rest in cyclic order after it.
-
-    The next broker in the list takes over from a leader: in ascending lists, that would always be the same broker.
-    """
-    brokers = np.iinfo(np.int32).max >> 1
-    turn = np.where(replicas >= first[:, None], replicas, replicas + brokers)
-    order = np.argsort(np.where(replicas < 0, np.iinfo(np.int32).max, turn), axis=1, kind="stable")
-    return np.take_along_axis(replicas, order, axis=1)
 
 
 def _network(filling: Filling, kinds: _Kinds, most: LongArray | None) -> tuple[min_cost_flow.Arcs, LongArray]:

@@ -9,8 +9,7 @@ from typing import Literal
 
 from planner.model.cluster import Cluster, PartitionKey, Topic
 from planner.model.formats import counted
-from planner.model.spec import ConsumerGroup, DescribedGroup, NewPartitions
-from planner.model.topic_patterns import matches_any
+from planner.model.spec import ConsumerGroup, DescribedGroup, NewPartitions, matches_any
 from planner.plan.document.whatif_types import GroupEventRow, MemberSpread
 from planner.whatif import assignors
 from planner.whatif.assignors import Ownership

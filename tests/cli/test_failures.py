@@ -217,12 +217,12 @@ def test_rows_replace_nothing_that_is_read(spec, rows):
 
 def test_spark_has_no_rows_where_nothing_can_fail(spec, spark):
     """Without scenarios, for example without racks, Spark gives no rows either."""
-    from spark_jobs import questions
+    from spark_jobs import worker_tasks
 
     subject = failures_command.find(spec, None)
     study = failure_simulation.study(subject.spec, subject.problem, subject.batches, ())
 
-    answers = questions.answers(spark, failure_simulation.questions(study, ()))
+    answers = worker_tasks.answers(spark, failure_simulation.questions(study, ()))
     assert failure_simulation.together([]).equals(failure_simulation.together(answers))
 
 
@@ -230,7 +230,7 @@ def test_spark_has_no_rows_where_nothing_can_fail(spec, spark):
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
     """Spark gives the same rows with any number of tasks, and with chunks of two scenarios."""
-    from spark_jobs import questions
+    from spark_jobs import worker_tasks
 
     subject = failures_command.find(spec, None)
     wanted = failure_simulation.all_scenarios(subject.problem, ("brokers", "racks", "pairs", "3"), 1000, 0)
@@ -238,5 +238,5 @@ def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
 
     in_one = failure_simulation.together(each() for each in failure_simulation.questions(study, wanted))
     monkeypatch.setattr(failure_simulation, "CHUNK", 2)
-    answers = questions.answers(spark, failure_simulation.questions(study, wanted), partitions)
+    answers = worker_tasks.answers(spark, failure_simulation.questions(study, wanted), partitions)
     assert in_one.equals(failure_simulation.together(answers))

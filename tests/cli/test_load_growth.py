@@ -168,9 +168,9 @@ def test_a_rate_that_is_none(tmp_path):
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_spark_gives_the_same_rows(spark, partitions):
     """Spark gives the same rows with any number of tasks."""
-    from spark_jobs import questions
+    from spark_jobs import worker_tasks
 
     cases = growth_cases.cases(reading.load(DATA / "spec.yaml"), 6)
 
     asked = growth_cases.questions(cases)
-    assert [each() for each in asked] == questions.answers(spark, asked, partitions)
+    assert [each() for each in asked] == worker_tasks.answers(spark, asked, partitions)

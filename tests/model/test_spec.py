@@ -1,10 +1,13 @@
-"""Values that a spec derives from others."""
+"""Values that a spec derives from others; patterns of topic names, and which of several rules counts for a topic."""
 
 from __future__ import annotations
 
 import pytest
 
-from planner.model.spec import LIMITS, UNSTATED, BatchRules, TopicFilter
+from planner.model.document_fields import ReplicationFactorRow
+from planner.model.spec import LIMITS, UNSTATED, BatchRules, TopicFilter, first_rule, matches_any, matching
+
+RULES = [ReplicationFactorRow(topics=pattern, replication_factor=at) for at, pattern in enumerate(("a-*", "?-1", "b"))]
 
 
 @pytest.mark.parametrize(
@@ -39,3 +42,19 @@ def test_an_execution_of_defaults_leaves_everything_out_that_has_one() -> None:
 def test_which_topics_may_move(name: str, include: tuple[str, ...], exclude: tuple[str, ...], expected: bool) -> None:
     """A topic may move if it matches an included pattern and no excluded one; the case matters."""
     assert expected == TopicFilter(include, exclude).moves(name)
+
+
+@pytest.mark.parametrize(("name", "first"), [("a-1", 0), ("a-2", 0), ("b-1", 1), ("b", 2), ("c", None)])
+def test_the_first_rule_that_matches(name: str, first: int | None) -> None:
+    """Rules may overlap; without a rule that matches there is None."""
+    found = first_rule(name, RULES)
+    assert first == (None if found is None else found.replication_factor)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"), [("a", {"a"}), ("x", set()), ("a*", {"a", "a-1"}), ("a-?", {"a-1"}), ("[ab]", {"a", "b"})]
+)
+def test_a_pattern_matches_whole_names(pattern: str, found: set[str]) -> None:
+    """A plain name matches only itself; a topic matches patterns if it matches one of them."""
+    names = {"a", "a-1", "b"}
+    assert found == matching(names, pattern) == {name for name in names if matches_any(name, ["?-0", pattern])}

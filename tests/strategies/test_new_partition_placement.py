@@ -21,9 +21,8 @@ from planner.model.spec import Changes, NewPartitions, Rebalance, Spec
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after, loads, on_all_brokers
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies import disk_room, new_partition_placement
-from planner.strategies.disk_room import DiskRoom
-from planner.strategies.new_partition_placement import Filling
+from planner.strategies import new_partition_placement
+from planner.strategies.new_partition_placement import DiskRoom, Filling
 from planner.strategies.optimum import solve
 from planner.sweep.candidates import STRATEGIES, Candidate
 
@@ -361,7 +360,7 @@ def test_of_equally_even_placements_the_emptiest_disks() -> None:
 
 def test_largest_first_after_too_many_flows(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the cases take too many flows, larger partitions are placed first, and no disk is above its limit either."""
-    monkeypatch.setattr(disk_room, "DISK_FLOWS", 1)
+    monkeypatch.setattr(new_partition_placement, "DISK_FLOWS", 1)
     change = requested(created(2, 1, "a", size_bytes=30), created(6, 1, "b", size_bytes=10))
     problem = problem_of(no_racks(1, 2, 3), {"old": [[1], [2], [3]]}, sizes={"old": [70, 40, 50]}, changes=change)
     problem = _with_disks(problem, b1=100, b2=100, b3=100)

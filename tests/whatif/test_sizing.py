@@ -269,9 +269,9 @@ def test_rows_are_the_same_in_any_order() -> None:
 @pytest.mark.parametrize("partitions", [1, 4])
 def test_spark_gives_the_same_rows(spark, partitions) -> None:
     """Spark gives the same rows with any number of tasks."""
-    from spark_jobs import questions
+    from spark_jobs import worker_tasks
 
     spec = to_size(growth=100_000, survive="rack")
     wanted = combinations(spec)
     asked = sizing.questions(spec, wanted)
-    assert [each() for each in asked] == questions.answers(spark, asked, partitions)
+    assert [each() for each in asked] == worker_tasks.answers(spark, asked, partitions)

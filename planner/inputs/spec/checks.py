@@ -15,7 +15,7 @@ from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
 from planner.inputs.yaml_source import Path, PathFinding, key_text
 from planner.model.cluster import Broker
 from planner.model.errors import Finding, did_you_mean
-from planner.model.topic_patterns import matches_any
+from planner.model.spec import matches_any
 
 Rule = Callable[[SpecDocument], Iterator[PathFinding | Finding]]
 

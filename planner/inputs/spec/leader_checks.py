@@ -16,7 +16,7 @@ from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
 from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.cluster import LEADERS, some
 from planner.model.errors import did_you_mean
-from planner.model.topic_patterns import first_rule, matching
+from planner.model.spec import first_rule, matching
 
 LEADER_RULES = RuleList()
 LEADER_TOPIC_RULES = RuleList()

@@ -29,7 +29,7 @@ from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.cluster import LEADERS, Apart, some
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted
-from planner.model.topic_patterns import matching
+from planner.model.spec import matching
 
 SET_RULES = RuleList()
 PLACEMENT_RULES = RuleList()

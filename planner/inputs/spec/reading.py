@@ -35,8 +35,7 @@ from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, me
 from planner.model.document_fields import InputRow
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
 from planner.model.load_history import WeekOfLoad
-from planner.model.spec import DescribedGroup, Monthly, Spec
-from planner.model.topic_patterns import first_rule
+from planner.model.spec import DescribedGroup, Monthly, Spec, first_rule
 
 _OF_DOCUMENT = (*DOCUMENT_RULES, *SET_RULES, *LEADER_RULES, *CAPACITY_RULES)
 _OF_TOPICS = (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *CAPACITY_TOPIC_RULES, *LEADER_TOPIC_RULES)
@@ -95,7 +94,7 @@ def load(path: Path) -> Spec:
     unreadable = {finding.key for finding in document.findings}
     of_schema = (finding for finding in schema_findings(document) if finding.key not in unreadable)
     broken = [*document.findings, *of_schema, *document.placed(source_findings(document))]
-    topics = _with_load(_topics(document, path.parent, broken), path.parent, broken)
+    topics = _with_load(document, path.parent, broken)
     document = replace(topics.document, assignment=topics.assignment or Assignment())
     described, group_files, of_groups = _group_files(document, path.parent, broken)
     findings = [*broken, *topics.findings, *of_groups]
@@ -128,19 +127,19 @@ def load(path: Path) -> Spec:
     return replace(spec, cluster=cluster, growth=growth, week=topics.week, traffic=traffic, changes=changes)
 
 
-def _topics(document: SpecDocument, folder: Path, broken: list[Finding]) -> _Topics:
+def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _Topics:
+    """The topics of the YAML or of its state files, if their keys are sound; with sizes, rates and growth from the
+    profile in `cluster.load` that no other source states.
+    """
     bad_keys = (finding.key for finding in broken)
     if any(key == "cluster" or key.startswith(("cluster.topics", "cluster.state")) for key in bad_keys):
         return _Topics(document)
     if document.get("cluster", "topics"):
-        return _Topics(document, build_spec.inline_assignment(document), build_spec.inline_sizes(document))
-    return _from_files(document, folder)
-
-
-def _with_load(topics: _Topics, folder: Path, broken: list[Finding]) -> _Topics:
-    """The topics with sizes, rates and growth from the profile in `cluster.load` that no other source states."""
-    document, keys = topics.document, ("cluster", "load")
-    name = document.get(*keys)
+        topics = _Topics(document, build_spec.inline_assignment(document), build_spec.inline_sizes(document))
+    else:
+        topics = _from_files(document, folder)
+    keys = ("cluster", "load")
+    document, name = topics.document, document.get(*keys)
     if topics.assignment is None or not name or any(finding.key == "cluster.load" for finding in broken):
         return topics
     found, sized = document.finding(keys, ""), topics.sizes.known

@@ -14,7 +14,7 @@ from planner.model.amounts import LARGEST
 from planner.model.cluster import MIN_INSYNC, some
 from planner.model.errors import Finding, did_you_mean
 from planner.model.formats import first_names
-from planner.model.topic_patterns import first_rule, matching
+from planner.model.spec import first_rule, matching
 
 # Rules about patterns are separate: if a state file can't be read, it is unknown whether a pattern matches a topic.
 TOPIC_RULES = RuleList()
