@@ -139,7 +139,7 @@ def _where_asked(*given: Any) -> Windows:
 
 
 _CASES = {"load_windows.balanced_placement.branchings": _nothing}
-_BYTE_PRICES = {"load_windows.linear_program.byte_prices": _none}
+_BYTE_PRICES = {"load_windows.price_program.byte_prices": _none}
 _FRACTIONS = {"load_windows.balanced_placement.roundings": _nothing}
 _TOPIC_STARTS = {"load_windows.window_positions._topic_starts": _where_asked}
 _NEXT_TO = {"load_windows.window_positions._next_to": _where_asked}
