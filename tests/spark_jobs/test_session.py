@@ -94,10 +94,10 @@ def test_a_java_that_was_killed_while_its_session_stopped_is_not_taken_again(tmp
     """If Java was killed, the process's next session starts another Java."""
     code = (
         "from pyspark import SparkContext\n"
-        "from spark_jobs import carrier, session\n"
+        "from spark_jobs import session, worker_tasks\n"
         "for _ in range(2):\n"
         "    with session.open_session(master='local[1]') as spark:\n"
-        "        print(carrier.cores(spark))\n"
+        "        print(worker_tasks.cores(spark))\n"
         "    SparkContext._gateway.proc.kill()\n"
         "    SparkContext._gateway.proc.wait()"
     )
@@ -140,7 +140,7 @@ def test_a_scratch_disk_that_is_full_is_one_sentence(room, tmp_path):
     if not shutil.which("unshare") or subprocess.run([*alone, room, scratch, "true"], check=False).returncode:
         pytest.skip("no disk of its own for a command on this machine")
     # Data for workers goes through a file, as on a large cluster.
-    code = "from spark_jobs import carrier; carrier._WITH_A_TASK = 0; from planner.cli.main import main; main()"
+    code = "from spark_jobs import worker_tasks; worker_tasks._WITH_A_TASK = 0; from planner.cli.main import main; main()"
     arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(out), "--master", "local[2]"]
     ran = subprocess.run(
         [*alone, room, scratch, sys.executable, "-c", code, *arguments],
