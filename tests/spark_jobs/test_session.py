@@ -140,7 +140,9 @@ def test_a_scratch_disk_that_is_full_is_one_sentence(room, tmp_path):
     if not shutil.which("unshare") or subprocess.run([*alone, room, scratch, "true"], check=False).returncode:
         pytest.skip("no disk of its own for a command on this machine")
     # Data for workers goes through a file, as on a large cluster.
-    code = "from spark_jobs import worker_tasks; worker_tasks._WITH_A_TASK = 0; from planner.cli.main import main; main()"
+    code = (
+        "from spark_jobs import worker_tasks; worker_tasks._WITH_A_TASK = 0; from planner.cli.main import main; main()"
+    )
     arguments = ["whatif", str(ROOT / "examples" / "expand.yaml"), "--out", str(out), "--master", "local[2]"]
     ran = subprocess.run(
         [*alone, room, scratch, sys.executable, "-c", code, *arguments],
