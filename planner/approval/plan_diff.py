@@ -232,6 +232,10 @@ def sections(difference: PlanJson) -> list[tuple[str, int, list[str]]]:
         (row["path"], *(f"SHA-256 {side[:12]}" if side else "not read" for side in (row["before"], row["after"])))
         for row in difference["inputs"]
     ]
+    asked = [
+        f"{row['key']}: {' → '.join(map(value_shown, plan_settings.differing(row['before'], row['after'])))}"
+        for row in difference["changes"]
+    ]
     alike: dict[str, list[int]] = {}
     for row in difference["brokers"]:
         alike.setdefault(_broker(row), []).append(row["broker"])
@@ -239,10 +243,7 @@ def sections(difference: PlanJson) -> list[tuple[str, int, list[str]]]:
         ("Plan", [f"{words(key)}: {value_shown(was)} → {value_shown(now)}" for key, was, now in heads if was != now]),
         ("Limits", [_gate(row) for row in difference["gates"]]),
         ("Inputs", [f"{path}: {before} → {after}" for path, before, after in inputs]),
-        ("Asked for", [
-                f"{row['key']}: {' → '.join(map(value_shown, plan_settings.differing(row['before'], row['after'])))}"
-                for row in difference["changes"]
-            ]),
+        ("Asked for", asked),
         ("Brokers", [f"{brokers(ids)}: {differences}" for differences, ids in alike.items()]),
         ("New partitions", [_new_topic(row) for row in difference["new_partitions"]]),
         ("Warnings", [*(f"+ {text}" for text in difference["warnings"]["added"]),

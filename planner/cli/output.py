@@ -79,7 +79,6 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
     """Prints a plan. `folder` is its folder, and `files` is the number of files just written there."""
     at = None if folder is None else str(folder)
     ended = plan_check.expired(plan, datetime.now(UTC))
-    expired = f"{ended}: apply.yml refuses it" if ended else ""
     match form:
         case "json":
             echo_json(codec.as_json(plan))
@@ -87,10 +86,10 @@ def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = 
             whole = detail == "everything"
             echo_page(markdown.report(plan, one_spec.pages_of(plan)) if whole else markdown.comment(plan, at))
         case _:
-            terminal.first_step(f"Expired: {expired}." if expired else "", screen())
+            terminal.first_step(f"Expired: {ended}: apply.yml refuses it." if ended else "", screen())
             terminal.show_plan(plan, screen(), at, files, detail or "summary")
-    if expired:
-        say(f"warning: {expired}")
+    if ended and form != "text":
+        say(f"warning: {ended}: apply.yml refuses it")
 
 
 def shows_refused(command: Callable[..., int]) -> Callable[..., int]:

@@ -49,8 +49,12 @@ def disk_used(plan: Plan, gate: LimitRow) -> tuple[str, str]:
 
 def above_disk_limit(plan: Plan) -> str:
     """The brokers that are above `limits.disk_used` today and stay so, which refuses no plan; empty if none is."""
-    on_disk, rows = plan.spec.limits.on_disk, [row for row in plan.brokers if row.role == "stays" and row.disk_bytes]
-    above = [row.id for row in rows if min(row.before.size_bytes, row.after.size_bytes) > on_disk(row.disk_bytes or 0)]
+    stay = ((row, row.disk_bytes) for row in plan.brokers if row.role == "stays")
+    above = [
+        row.id
+        for row, disk_bytes in stay
+        if disk_bytes and min(row.before.size_bytes, row.after.size_bytes) > plan.spec.limits.on_disk(disk_bytes)
+    ]
     return f"{formats.brokers(above)} {'stays' if len(above) == 1 else 'stay'} above" if above else ""
 
 

@@ -96,7 +96,7 @@ def test_nothing_that_differs_is_hidden() -> None:
     [
         ("cluster", {"bootstrap_servers": ["h:1"]}, '["kafka-1:9092", "kafka-2:9092"] → ["h:1"]'),
         ("cluster", {"config_defaults": {"min.insync.replicas": "1"}}, 'min.insync.replicas: none → "1"'),
-        ("execution", {"kafka_bin_dir": "/tmp/bin"}, '"/opt/kafka/bin" → "/tmp/bin"'),
+        ("execution", {"kafka_bin_dir": "/opt/other/bin"}, '"/opt/kafka/bin" → "/opt/other/bin"'),
     ],
 )
 def test_where_and_how_the_plan_runs(section: str, values: dict[str, Any], line: str) -> None:

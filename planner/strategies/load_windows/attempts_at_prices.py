@@ -1,6 +1,6 @@
-"""Turns a flow into a proof in the terms of `lagrangian_bound`, facts that anyone can check and prices; and into plans.
+"""Attempts to bring loads into their windows at prices: each gives a plan, a bound, or both. `Best` keeps the best.
 
-An attempt to bring loads into their windows gives a plan, a bound, or both. `Best` keeps the better ones of each.
+A flow at prices becomes a proof in the terms of `lagrangian_bound`, which are facts that anyone can check, and prices.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Linear programs as arrays, their two solvers (HiGHS; a first-order method for large ones), and prices of bytes.
+"""Prices of bytes by a linear program; such programs as arrays, and their solvers (HiGHS; first-order for large ones).
 
 Prices of bytes on brokers are used if simpler guesses leave a gap. Their program relaxes the placement: replicas may be
 split, and the replicas that enter a broker are known by topic alone, as a count and as bytes. A replica's bytes are
