@@ -85,7 +85,7 @@ def verdict(case: str, seed: str, plan: str) -> Verdict:
         placed = place(given_of(problem, assignment, plan), problem, case)
     except InfeasibleError:
         return Verdict(case, plan, broken, moved, seconds=perf_counter() - begun)
-    found = adopted_plan.proven(placed)[-1]
+    *_, found = adopted_plan.proven(placed)
     ours = score(ScoringBasis.of(problem), found.proposal.assignment)
     balance = found.run.balance
     return Verdict(

@@ -4,11 +4,12 @@ Formats: Kafka's reassignment JSON (also topicmappr's, and written by hand), the
 Control's proposals, and this planner's plans (plan.json, or its folder).
 
 The bound is for the balance that the plan reaches: the spec's windows, widened if the reassignment misses them. The
-plan states how many of its bytes aren't needed for that balance.
+plan states how many of its bytes aren't needed for that balance. If no plan of our own is found that keeps the rules,
+the reassignment is adopted without a bound.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,18 @@ from planner.scoring import independent_check, score
 from planner.scoring.broker_loads import leaders_after, loads
 from planner.scoring.missed_windows import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
-from planner.strategies.optimum import Proposal
+from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import apart_sides, budget_steps, choice, evaluate, sweep_result
-from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS, Candidate, CandidateRun, Candidates, generated, prove
+from planner.sweep.candidates import (
+    ADOPTED,
+    ALL_SCENARIOS,
+    NO_SCENARIOS,
+    Candidate,
+    CandidateRun,
+    Candidates,
+    generated,
+    prove,
+)
 from planner.sweep.choice import BASE, BestCandidate, Chosen, Swept
 from planner.sweep.sweep_result import SCORE_SCHEMA
 
@@ -206,7 +216,6 @@ def _strange(given: Given, problem: Problem, rows: Mapping[PartitionKey, int]) -
                 yield Finding(entry.place, f"{entry.key}.replicas", message)
 
 
-STRATEGY = "adopted"
 SAME_BALANCE = "fewest bytes at this balance"
 
 Row = dict[str, Any]
@@ -240,18 +249,20 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
         whole = apart_sides.sides_of(whole, free, place(given, free, spec_file).assignment)
     placed = place(given, build_problem.build(whole), spec_file)
     solved = proven(placed)
-    own = row_of(placed, solved[-1])
+    own = row_of(placed, solved)
     _require_budget(spec, own)
-    swept, fewest = _swept(whole, placed, solved, own)
+    swept = _swept(whole, placed, solved, own)
     chosen = Chosen(0, swept.result.scores.to_pylist()[-1], f"adopted from {given.name}", (BestCandidate(own, None),))
-    proposal = solved[-1].proposal._replace(assignment=placed.assignment)
-    if (placed.assignment == build_problem.today(placed.problem)).all():
+    proposal = Proposal(placed.assignment)
+    if solved and (placed.assignment != build_problem.today(placed.problem)).any():
         # Doing nothing needs no proof.
-        proposal = Proposal(placed.assignment)
+        proposal = solved[-1].proposal._replace(assignment=placed.assignment)
     planned = build.of_choice([swept], chosen, proposal)
     plan, bound = planned.plan, planned.plan.bound
-    enough = fewest if as_even(placed, solved[-1]) else None
-    this, compared = plan.own_row, comparison(SAME_BALANCE, fewest, Goal.of(swept))
+    # The row of the last optimum, if there is one.
+    fewest = swept.result.scores.slice(len(solved), min(len(solved), 1)).to_pylist()
+    enough = fewest[0] if solved and as_even(placed, solved[-1]) else None
+    this, compared = plan.own_row, (comparison(SAME_BALANCE, each, Goal.of(swept)) for each in fewest)
     others = tuple(row for row in plan.compared if row is not this and row.label != DO_NOTHING)
     named = int(placed.named.sum())
     there = named - len({row.key for row in plan.partitions} & {(e.topic, e.partition.id) for e in given.wanted})
@@ -268,8 +279,8 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
             enough_bytes_moved=None if enough is None else min(enough["bytes_moved"], bound.bytes_moved),
             enough_replicas_moved=None if enough is None else enough["replicas_moved"],
         ),
-        bound=structs.replace(bound, proof=f"{bound.proof}{of}") if held else bound,
-        compared=(plan.compared[0], this, compared, *others),
+        bound=structs.replace(bound, proof=f"{bound.proof}{of}") if held and solved else bound,
+        compared=(plan.compared[0], this, *compared, *others),
         warnings=(*_warnings(given, spec, placed), *plan.warnings),
     )
     return Adopted(Planned(build.finished(made), planned.bound), choice.scores([swept]))
@@ -278,22 +289,30 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
 def proven(placed: AdoptedAssignment) -> tuple[Proven, ...]:
     """The optimum for the balance asked for. If its bound doesn't hold for the given assignment, also the optimum for
     the balance that the assignment reaches, on disks that may be as full as the assignment makes them.
+
+    Empty if no bound is found: the given assignment keeps every rule, but the search for another one that does is no
+    proof that there is none. It places replicas before it chooses leaders.
     """
     problem = placed.problem
     first = _prove(problem, problem.balance, ALL_SCENARIOS if problem.scenario_names else NO_SCENARIOS)
-    if problem.rebalance != "all" or _covered(placed, first.proposal):
-        return (first,)
+    if problem.rebalance != "all" or any(_covered(placed, each.proposal) for each in first):
+        return first
     # A fuller disk crosses a limit, so the plan will be refused, but with a bound that it can't be below.
     limits, held = problem.disk_limit_bytes.copy(), loads(problem, placed.assignment)[0]
     limits[problem.targets] = np.where(limits[problem.targets] < 0, -1, np.maximum(limits[problem.targets], held))
     roomy = replace(problem, disk_limit_bytes=limits)
-    return first, _prove(roomy, reached(problem, placed.assignment), NO_SCENARIOS)
+    last = _prove(roomy, reached(problem, placed.assignment), NO_SCENARIOS)
+    return (*first, *last) if last else ()
 
 
-def _prove(problem: Problem, balance: Balance, which: str) -> Proven:
+def _prove(problem: Problem, balance: Balance, which: str) -> tuple[Proven, ...]:
+    """The optimum for a balance; empty if no plan is found that keeps every rule."""
     wanted = evaluate.planned_for(replace(problem, balance=balance), which)
-    proposal = prove(wanted, Candidate("optimum", 0, -1, -1, balance))
-    return Proven(CandidateRun("optimum", 1, balance, which), proposal)
+    try:
+        proposal = prove(wanted, Candidate("optimum", 0, -1, -1, balance))
+    except InfeasibleError:
+        return ()
+    return (Proven(CandidateRun("optimum", 1, balance, which), proposal),)
 
 
 def _covered(placed: AdoptedAssignment, found: Proposal) -> bool:
@@ -317,31 +336,35 @@ def as_even(placed: AdoptedAssignment, solved: Proven) -> bool:
     return bool(found.violations[0] == 0 and found.excess[0] <= given.excess[0])
 
 
-def row_of(placed: AdoptedAssignment, solved: Proven) -> Row:
+def row_of(placed: AdoptedAssignment, solved: Sequence[Proven]) -> Row:
     """The given assignment as a row of SCORE_SCHEMA, without its candidate number."""
-    run = solved.run
-    touched, arrivals = score.ties(placed.problem, placed.assignment)
+    problem = placed.problem
+    balance, which = problem.balance, NO_SCENARIOS
+    if solved:
+        balance, which = solved[-1].run.balance, solved[-1].run.scenarios
+    elif problem.rebalance == "all":
+        balance = reached(problem, placed.assignment)
+    touched, arrivals = score.ties(problem, placed.assignment)
     return {
-        **evaluate.row_of_given(STRATEGY, placed.problem, placed.assignment, run.balance, run.scenarios),
+        **evaluate.row_of_given(ADOPTED, problem, placed.assignment, balance, which),
         "partitions_touched": touched,
         "arrivals_squared": arrivals,
-        "least_bytes": solved.proposal.least_bytes,
-        "unproven": 0,
+        "least_bytes": solved[-1].proposal.least_bytes if solved else UNKNOWN,
+        "unproven": int(not solved),
     }
 
 
-def _swept(spec: Spec, placed: AdoptedAssignment, solved: tuple[Proven, ...], own: Row) -> tuple[Swept, Row]:
-    """The candidates (do nothing, optima, Kafka's placements, the given assignment), and the last optimum's row."""
+def _swept(spec: Spec, placed: AdoptedAssignment, solved: tuple[Proven, ...], own: Row) -> Swept:
+    """The candidates: do nothing, optima, Kafka's placements, the given assignment."""
     problem = placed.problem
     placements = generated(problem, spec.sweep).runs if problem.rebalance == "all" else ()
     every = Candidates((CandidateRun("unchanged", 1, problem.balance), *(each.run for each in solved), *placements))
     made = {number: each.proposal for number, each in enumerate(solved, 1)}
     tried = sweep_result.rows(every, evaluate.scored(problem, every, np.arange(len(every), dtype=np.int64), made))
     last = pa.Table.from_pylist([{"candidate": len(every), **own}], schema=SCORE_SCHEMA)
-    result = sweep_result.result(
-        problem, pa.concat_tables([tried, last]), {**every.by_strategy, STRATEGY: 1}, {len(every): solved[-1].proposal}
-    )
-    return Swept(BASE, spec, problem, result), tried.slice(len(solved), 1).to_pylist()[0]
+    proposals = {len(every): each.proposal for each in solved}
+    result = sweep_result.result(problem, pa.concat_tables([tried, last]), {**every.by_strategy, ADOPTED: 1}, proposals)
+    return Swept(BASE, spec, problem, result)
 
 
 def _require_budget(spec: Spec, row: Row) -> None:

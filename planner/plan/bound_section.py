@@ -15,7 +15,7 @@ from planner.plan.document.comparison_types import BoundMethod, BoundSection, Ex
 from planner.plan.document.plan_types import Plan
 from planner.strategies.lagrangian_bound import Certificate
 from planner.strategies.optimum import Proposal
-from planner.sweep.candidates import PART
+from planner.sweep.candidates import ADOPTED, PART
 from planner.sweep.choice import Row
 
 _WITHIN = {
@@ -52,7 +52,7 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
     forced_only = problem.rebalance != "all"
     in_replicas = least_replicas >= 0 and not moved
     gap = gap_percent(replicas, least_replicas) if in_replicas else gap_percent(moved, least)
-    unproven = UNPROVEN_PART if winner["strategy"] == PART else UNPROVEN
+    unproven = {PART: UNPROVEN_PART, ADOPTED: UNPROVEN_ADOPTED}.get(winner["strategy"], UNPROVEN)
     why = unproven if (moved or replicas) and certificate is None else proof(certificate, forced_only, spec.apart)
     windows = (problem.balance.topic_replicas, problem.balance.replicas)
     starts_of_topics, starts = (each.kind == "spread" and each.value > 1 for each in windows)
@@ -98,6 +98,7 @@ UNPROVEN_PART = (
     "the minimum is unknown for this step alone: it is a part of a plan for all that may move, the part that the "
     "budget pays for"
 )
+UNPROVEN_ADOPTED = "the minimum is unknown: the search for another plan found none that keeps every rule"
 # The search over starts is a heuristic, and the text says so. The bound holds for all starts.
 SEARCHED = (
     ". Where each topic's window begins was searched, without a proof: with other starts fewer bytes may move, down to "

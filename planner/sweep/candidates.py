@@ -61,6 +61,8 @@ def prove(problem: Problem, candidate: Candidate) -> Proposal:
 
 # The strategy that makes the part of the plan asked for that a budget pays for.
 PART = "part_of_optimum"
+# The name in the row of a reassignment that is adopted; nothing makes it.
+ADOPTED = "adopted"
 # The strategies that solve.
 SOLVED = ("optimum", PART)
 

@@ -29,6 +29,7 @@ from planner.plan import bound_json
 from planner.plan.build import RefusedPlanError
 from planner.plan.document import codec
 from planner.report import requested
+from planner.strategies.optimum import Proposal
 
 CASES = TESTS / "cases"
 VALIDATOR = Draft202012Validator(json.loads((ROOT / "schemas" / "plan.schema.json").read_text(encoding="utf-8")))
@@ -252,6 +253,52 @@ def test_topics_that_are_apart_by_rack(tmp_path):
     assert requested.apart(plan).startswith("x in rack a; y in rack b")
     with pytest.raises(InfeasibleError, match=r"y-1: apart: replicas .*no rack with"):
         _adopted(tmp_path, spec, [("y", 0, [4, 3]), ("y", 1, [3, 2])])
+
+
+def _tight() -> Spec:
+    """Caps and leader racks that the search for another plan doesn't keep within the windows asked for."""
+    lists = {"t": [(1, 2), (2, 3), (3, 4)], "u": [(5, 2), (1, 2), (5, 4)]}
+    spec = spec_of({1: "a", 2: "b", 3: "a", 4: "b", 5: "a"}, lists, sizes={"t": [40, 40, 30], "u": [10, 5, 5]},
+                   changes=Changes(demote_brokers=(5,)), leader_racks=(LeaderRacksRow("u", ("b",)),),
+                   apart=(Apart(("t", "u"), by="broker_leaders"),))  # fmt: skip
+    caps = {3: {"max_leaders": 1}, 4: {"max_replicas": 3}}
+    brokers = tuple(replace(each, **caps.get(each.id, {})) for each in spec.cluster.brokers)
+    return replace(spec, cluster=replace(spec.cluster, brokers=brokers))
+
+
+KEPT = [("t", 1, [1, 2]), ("u", 0, [2, 5]), ("u", 1, [2, 1]), ("u", 2, [4, 5])]
+
+
+def test_one_that_keeps_every_rule_is_adopted_if_no_plan_within_the_targets_is_found(tmp_path):
+    """The search for a plan within the windows asked for fails; the one within those that it reaches doesn't."""
+    plan = _adopted(tmp_path, _tight(), KEPT).planned.plan
+    assert [(1, (1, 2)), (0, (2, 5)), (1, (2, 1)), (2, (4, 5))] == [
+        (row.partition, row.replicas) for row in plan.partitions
+    ]
+    assert (40, 0, "flow") == (plan.bound.bytes_moved, plan.bound.least_bytes_moved, plan.bound.method)
+
+
+@pytest.mark.parametrize("rebalance", ["all", "racks"])
+def test_one_is_adopted_without_a_bound_if_no_other_plan_is_found(rebalance, tmp_path, monkeypatch):
+    """Whatever the search for other plans finds, a reassignment that keeps every rule is adopted; limits.gap is not."""
+
+    def none(*_: object) -> Proposal:
+        raise InfeasibleError("no choice of leaders among the replicas that are placed keeps max_leaders")
+
+    monkeypatch.setattr(adopted_plan, "prove", none)
+    changes = Changes(rebalance=rebalance)
+    spec = spec_of({1: "a", 2: "b", 3: "a"}, {"x": [(1, 2), (1, 3)], "y": [(1, 2)]}, sizes=10, changes=changes)
+    made = _adopted(tmp_path, spec, [("x", 1, [3, 2])]).planned
+    bound, adopted = made.plan.bound, made.plan.adopted
+    assert (None, 10, 0, "none", None) == (
+        made.bound, bound.bytes_moved, bound.least_bytes_moved, bound.method, adopted.enough_bytes_moved
+    )  # fmt: skip
+    assert "found none that keeps every rule" in bound.proof
+    assert "Copies 10 B (1 replica of 1 partition), the minimum is unknown" in made.plan.headline
+    assert adopted_plan.SAME_BALANCE not in [row.label for row in made.plan.compared]
+    VALIDATOR.validate(json.loads(one_spec.rendered_files(made.plan)["plan.json"]))
+    with pytest.raises(RefusedPlanError, match=r"limits\.gap: the plan comes to 100 %"):
+        _adopted(tmp_path, replace(spec, limits=SpecLimits(gap_ppm=100_000)), [("x", 1, [3, 2])])
 
 
 def test_racks_that_topics_prefer_are_those_of_their_side(tmp_path):
