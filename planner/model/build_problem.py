@@ -20,7 +20,7 @@ from planner.model.cluster import (
 from planner.model.cordons import with_cordons
 from planner.model.growth_forecast import with_sizes_ahead
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, busiest_hours, hour_name
-from planner.model.problem import NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced
+from planner.model.problem import DEMOTED, NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced
 from planner.model.rack_spread import crowding, uneven_racks
 from planner.model.spec import Changes, Spec, first_rule
 from planner.model.together import with_slots
@@ -151,10 +151,9 @@ def _leader_ranks(spec: Spec, topics: Sequence[Topic], brokers: Sequence[Broker]
         if rule is not None:
             order = {rack: rank for rank, rack in enumerate(rule.prefer)}
             ranks[at] = [order.get(broker.rack or "", len(order)) for broker in brokers]
-    last = max((len(rule.prefer) for rule in spec.leader_racks), default=0) + 1
-    ranks[:, [broker.id in spec.changes.demote_brokers for broker in brokers]] = last
+    ranks[:, [broker.id in spec.changes.demote_brokers for broker in brokers]] = DEMOTED
     for pattern, side in (pair for rule in split for pair in zip(rule.topics, rule.sides, strict=True)):
-        able = np.isin([broker.id for broker in brokers], side) & (ranks < last)
+        able = np.isin([broker.id for broker in brokers], side) & (ranks < DEMOTED)
         mine = [fnmatchcase(topic.name, pattern) for topic in topics]
         ranks[mine] = np.where(able[mine], ranks[mine], NEVER_LEADS)
     return ranks

@@ -20,8 +20,8 @@ BoolArray = NDArray[np.bool_]
 
 # The cap of a broker without a cap: more replicas or leaders than any broker has.
 UNCAPPED = 1 << 30
-# Ranks in `leader_ranks` from here on: `apart` doesn't let the broker lead the topic.
-NEVER_LEADS = 10_000
+# Ranks in `leader_ranks` from here on: the broker is to be demoted, and `apart` doesn't let the broker lead the topic.
+DEMOTED, NEVER_LEADS = 9_999, 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,10 +275,17 @@ def misplaced(problem: Problem, replicas: IntArray) -> BoolArray:
 
 def leaderless(problem: Problem, replicas: IntArray) -> BoolArray:
     """(P,): partitions of whose replicas (P, W) `apart` lets none lead."""
-    if problem.leader_ranks is None or not any(by.endswith(LEADERS) for by in problem.apart_by):
+    if not any(by.endswith(LEADERS) for by in problem.apart_by):
+        return np.zeros(problem.rows, dtype=bool)
+    return without_leader(problem, replicas, NEVER_LEADS)
+
+
+def without_leader(problem: Problem, replicas: IntArray, rank: int) -> BoolArray:
+    """(P,): partitions with replicas (P, W), all of this rank or a higher one as leaders."""
+    if problem.leader_ranks is None:
         return np.zeros(problem.rows, dtype=bool)
     ranks = replica_ranks(problem, problem.leader_ranks, replicas, np.arange(problem.rows))
-    found: BoolArray = (ranks.min(axis=1) >= NEVER_LEADS) & (replicas[:, 0] >= 0)
+    found: BoolArray = (ranks.min(axis=1) >= rank) & (replicas[:, 0] >= 0)
     return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from planner.model.build_problem import led_now, rows_to_place, today
 from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
-from planner.model.problem import NEVER_LEADS, BoolArray, FloatArray, IntArray, LongArray, Problem, led_by_several
+from planner.model.problem import DEMOTED, BoolArray, FloatArray, IntArray, LongArray, Problem, led_by_several
 from planner.model.together import caps_of_slots, common_brokers, kept_leaders
 from planner.scoring.broker_loads import counts_by_group, target_numbers
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, distance
@@ -232,7 +232,7 @@ class _Moves:
             near = np.flatnonzero(targets & (self.on[:, rows] | self.held[:, rows]).any(axis=1))
         while True:
             best = self._best(rows, near)
-            if best is None or (best[0][0] > 0 and self.problem.rebalance == "all"):
+            if best is None or best[0][0] > 0 or (best[0][1] > 0 and self.problem.rebalance == "all"):
                 best = self._best(rows, every)
             if best is None:
                 raise InfeasibleError(self._why_not(rows))
@@ -272,15 +272,16 @@ class _Moves:
         return way is not None
 
     def _best(self, rows: IntArray, brokers: IntArray) -> tuple[tuple[float, ...], int] | None:
-        """The cost and the number of the best of these brokers for a slot's rows; None if none can lead them."""
-        best: tuple[tuple[float, ...], int] | None = None
+        """The cost and number of the best of these brokers for a slot's rows, demoted ones last; None if none can."""
+        best, ranks = None, self.problem.leader_ranks
         for broker in brokers.tolist():
             ways = [way for row in rows.tolist() if (way := self._way(row, broker)) is not None]
             if len(ways) == len(rows) and self.leading[broker] + len(rows) <= self.caps[1, broker]:
                 over = np.maximum(self.leading[broker] + np.array([0, len(rows)]) - self.lead_most[broker], 0)
                 outside = sum(way.outside for way in ways) + BROKER_PRICE * float(over[1] - over[0])
                 key = self._order(_Way(outside, sum(way.copied for way in ways), int(self.leading[broker]), broker))
-                best = (key, broker) if best is None else min(best, (key, broker))
+                last = ranks is not None and bool((ranks[self.problem.topic_of[rows], broker] >= DEMOTED).any())
+                best = min(best or ((2.0,), broker), ((float(last), *key), broker))
         return best
 
     def _order(self, way: _Way) -> tuple[float, ...]:
@@ -355,7 +356,7 @@ class _Moves:
         if ranks is None:
             return broker in replicas
         mine = ranks[self.problem.topic_of[row]]
-        lowest = min(mine[replicas[replicas >= 0]].min(), NEVER_LEADS - 1)
+        lowest = min(mine[replicas[replicas >= 0]].min(), DEMOTED)
         return broker in replicas and bool(mine[broker] <= lowest)
 
     def _spread(self, replicas: IntArray, here: int, there: int) -> BoolArray:

@@ -20,6 +20,7 @@ from planner.model.build_problem import led_now, rows_to_place, taken_over, toda
 from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
 from planner.model.problem import (
+    DEMOTED,
     NEVER_LEADS,
     UNCAPPED,
     BoolArray,
@@ -29,6 +30,8 @@ from planner.model.problem import (
     leaderless,
     may_be_elected,
     may_lead,
+    replica_ranks,
+    without_leader,
 )
 from planner.scoring.broker_loads import counts_by_group, leaders_after, target_numbers
 from planner.scoring.fair_shares import sent_by_leader
@@ -38,6 +41,7 @@ from planner.scoring.windows import OPEN_BYTES, Windows, windows, within_windows
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.load_windows.local_search import polish, repair
 from planner.strategies.load_windows.local_search_state import SearchPlacement, of_leaders
+from planner.strategies.work_limits import EXCHANGE_PARTNERS
 
 
 def order(
@@ -47,7 +51,8 @@ def order(
 
     A broker that replaces another takes its position. `led` (P,): the broker that must lead, -1: any of the replicas.
     """
-    placed = _led_by_its_side(problem, placed, wanted)
+    lacking = leaderless(problem, placed) & rows_to_place(problem)
+    placed = _with_leaders(problem, placed, lacking, NEVER_LEADS, wanted)
     free, every = problem.may_lead_anew, np.arange(problem.rows)
     leaders, anyone = leaders_after(problem, placed), may_lead(problem, placed, every)
     led = np.full(problem.rows, -1) if led is None else led
@@ -80,7 +85,10 @@ def leadable(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray 
     Two partitions of a topic exchange two brokers, as spread over racks as before; else one goes where windows have
     room, or where caps and disks have; else two of any topics exchange brokers. Each time it is what copies least, so
     that one more partition has a leader. If nothing helps, exchanges so far stay. `led` (P,): who must lead, -1: any.
+
+    Before that, a partition that gets its replicas only on demoted brokers gets one elsewhere, if there is a way.
     """
+    placed = _off_demoted(problem, placed, wanted, led)
     if wanted.caps is None or (wanted.caps[1] >= UNCAPPED).all():
         return placed
     placed, here = placed.copy(), target_numbers(problem)
@@ -149,7 +157,9 @@ def _cheapest_exchange(
             & ((racks[here] == racks[there]) | (in_racks[:, at] < in_racks[:, of]))
             for at, of in ((here, there), (there, here))
         )
-        to_there &= ranks[:, there] <= np.where(held[:, here] == lowest, second, lowest).clip(max=NEVER_LEADS - 1)
+        to_there &= ranks[:, there] <= np.where(held[:, here] == lowest, second, lowest).clip(
+            max=np.where(lowest < DEMOTED, DEMOTED, NEVER_LEADS) - 1
+        )
         to_here &= ranks[:, here] >= lowest
         one = np.flatnonzero(moves & free & stuck & on[:, here] & ~on[:, there] & to_there)
         other = np.flatnonzero(moves & free & ~stuck & on[:, there] & ~on[:, here] & (led != there) & to_here)
@@ -190,67 +200,91 @@ def _cheapest_of_a_kind(
     return (int(least[:, kind].sum()), int(left[0]), int(right[0])) if len(left) and len(right) else None
 
 
-def _led_by_its_side(problem: Problem, placed: IntArray, wanted: Windows) -> IntArray:
-    """The same replicas (P, W), except if `apart` lets no replica of a partition lead: one of them exchanges brokers
-    with a replica of the topic in its rack, which keeps every count, or moves. InfeasibleError if neither is possible.
+def _off_demoted(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray | None) -> IntArray:
+    """The same replicas (P, W), except of new and changed partitions with replicas only on demoted brokers."""
+    lacking = without_leader(problem, placed, DEMOTED) & rows_to_place(problem)
+    lacking &= (np.sort(placed) != np.sort(taken_over(problem, today(problem)))).any(axis=1)
+    return _with_leaders(problem, placed, lacking if led is None else lacking & (led < 0), DEMOTED, wanted, led)
+
+
+def _with_leaders(
+    problem: Problem, placed: IntArray, lacking: BoolArray, rank: int, wanted: Windows, led: IntArray | None = None
+) -> IntArray:
+    """The same replicas (P, W), except of `lacking` partitions (P,): each gets one on a broker of a lower rank. It
+    exchanges brokers with a replica in the same rack, of its topic, else of the smallest partitions; or it moves.
+
+    InfeasibleError if `apart` asks for it (NEVER_LEADS) and neither is possible. `led` (P,): who must lead, -1: any.
     """
-    moves = rows_to_place(problem)
-    lacking = np.flatnonzero(leaderless(problem, placed) & moves).tolist()
-    if not lacking:
+    if not lacking.any():
         return placed
     # Counted once, because there may be tens of thousands of such partitions.
-    placed, held = placed.copy(), np.bincount(placed[placed >= 0], minlength=len(problem.targets))
+    placed, there = placed.copy(), placed >= 0
+    sizes = np.repeat(problem.size_bytes, there.sum(axis=1))
+    held = np.zeros((2, len(problem.targets)), dtype=np.int64)
+    np.add.at(held[0], placed[there], 1)
+    np.add.at(held[1], placed[there], sizes)
+    moves = rows_to_place(problem) & (problem.rebalance == "all") & (True if led is None else led < 0)
     by_topic = np.argsort(problem.topic_of, kind="stable")
     ends = np.searchsorted(problem.topic_of[by_topic], np.arange(len(problem.topic_names) + 1))
-    for row in lacking:
+    small = np.flatnonzero(moves)[np.argsort(problem.size_bytes[moves], kind="stable")[:EXCHANGE_PARTNERS]]
+    for row in np.flatnonzero(lacking).tolist():
         alike = by_topic[ends[problem.topic_of[row]] : ends[problem.topic_of[row] + 1]]
-        ways = _ways_to_lead(problem, placed, row, alike[moves[alike]], held, wanted)
-        if (best := min(ways, default=None)) is None:
+        for others in (alike[moves[alike]], small):
+            best = min(_ways_to_lead(problem, placed, row, others, rank, held, wanted), default=None)
+            if rank == NEVER_LEADS or (best is not None and best[0] == 0):
+                break
+        if best is None and rank == NEVER_LEADS:
             name = "{}-{}".format(*problem.partition_keys[row])
             raise InfeasibleError(f"apart: no replica of {name} can be moved to where it may be led")
-        *_, other, here, there = best
-        placed[other, placed[other] == there] = here
-        placed[row, placed[row] == here] = there
-        if other == row:
-            held[[here, there]] += -1, 1
+        if best is not None:
+            *_, other, one, new = best
+            placed[other, placed[other] == new] = one
+            placed[row, placed[row] == one] = new
+            more = int(other == row), problem.size_bytes[row] - (0 if other == row else problem.size_bytes[other])
+            held[:, new] += more
+            held[:, one] -= more
     return placed
 
 
 def _ways_to_lead(
-    problem: Problem, placed: IntArray, row: int, alike: LongArray, held: LongArray, wanted: Windows
+    problem: Problem, placed: IntArray, row: int, others: LongArray, rank: int, held: LongArray, wanted: Windows
 ) -> Iterator[tuple[int, int, int, int, int, int]]:
-    """Ways to a replica that may lead a row: 1 if counts change, bytes copied in addition, replicas on the new broker,
-    the row that takes the old place (the row itself: none), and both brokers. The new one is in the old one's rack, or
-    in a rack that the row lacks.
+    """Ways to a replica that leads a row with less than this rank: 1 if counts change, bytes copied in addition,
+    replicas on the new broker, the row that takes the old place (the row itself: none), and both brokers. The new one
+    is in the old one's rack, or in a rack that the row lacks. Only ways for `apart` may fill a disk above its limit.
 
-    alike (K,): rows of its topic that may move; held (B,): replicas on each broker.
+    others (K,): rows that may exchange brokers with it; held (2, B): replicas and bytes on each broker.
     """
     assert problem.leader_ranks is not None
-    topic, own = problem.topic_of[row], placed[row][placed[row] >= 0]
-    able = problem.targets & (problem.leader_ranks[topic] < NEVER_LEADS)
+    ranks, own = problem.leader_ranks, placed[row][placed[row] >= 0]
+    able = problem.targets & (ranks[problem.topic_of[row]] < rank)
     able &= may_hold(problem, row, np.arange(len(able)))
     racks = problem.broker_racks if problem.racks_matter else np.zeros_like(problem.broker_racks)
-    full = np.zeros(len(able), dtype=bool)
+    full, size = np.zeros(len(able), dtype=bool), problem.size_bytes[row]
     if wanted.caps is not None:
-        full[problem.targets] = held[problem.targets] >= wanted.caps[0]
+        full[problem.targets] = held[0, problem.targets] >= wanted.caps[0]
+    unlimited = (problem.disk_limit_bytes < 0) | (rank == NEVER_LEADS)
+    room = np.where(unlimited, OPEN_BYTES, problem.disk_limit_bytes - held[1])
 
     def copied(of: int, coming: int, going: int) -> int:
         return int(problem.size_bytes[of]) * ((going in problem.replicas[of]) - (coming in problem.replicas[of]))
 
-    others = alike[: len(alike) if problem.rebalance == "all" else 0]
-    others = others[(able[placed[others]] & (placed[others] >= 0)).sum(axis=1) > 1]
+    # They keep another replica that leads.
+    others = others[(replica_ranks(problem, ranks, placed[others], others) < rank).sum(axis=1) > 1]
     now, today, sizes = placed[others], problem.replicas[others], problem.size_bytes[others]
     for here in own.tolist():
         off, left = ~(now == here).any(axis=1), (today == here).any(axis=1)
         for there in np.flatnonzero(able & ((racks == racks[here]) | ~np.isin(racks, racks[own]))).tolist():
-            if not full[there]:
-                yield 1, copied(row, there, here), int(held[there]), row, here, there
-            trades = off & (now == there).any(axis=1) & (racks[here] == racks[there]) & may_hold(problem, others, here)
+            if not full[there] and size <= room[there]:
+                yield 1, copied(row, there, here), int(held[0, there]), row, here, there
+            more = size - sizes
+            trades = ((more <= 0) | (more <= room[there])) & ((more >= 0) | (-more <= room[here])) & off
+            trades &= (now == there).any(axis=1) & (racks[here] == racks[there]) & may_hold(problem, others, here)
             trading = np.flatnonzero(trades)
             if len(trading):
                 costs = sizes[trading] * ((today[trading] == there).any(axis=1).astype(np.int64) - left[trading])
                 cost = copied(row, there, here) + int(costs.min())
-                yield 0, cost, int(held[there]), int(others[trading[costs.argmin()]]), here, there
+                yield 0, cost, int(held[0, there]), int(others[trading[costs.argmin()]]), here, there
 
 
 @dataclass(frozen=True)

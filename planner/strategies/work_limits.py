@@ -187,3 +187,7 @@ SPLITS_SOLVED, SPLIT_PARTITIONS = (3, 64), 10_000
 # `together`: partitions on a broker, besides those of its topic, with which an arriving one may exchange brokers; those
 # that copy least come first. On 49,478 partitions, 7,000 of them to be brought together, it takes 6 s.
 COMMON_LEADER_PARTNERS = 64
+
+# `demote_brokers`: the smallest partitions with which one that is only on demoted brokers may exchange brokers, if none
+# of its topic can.
+EXCHANGE_PARTNERS = 2_000
