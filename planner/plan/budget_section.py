@@ -12,7 +12,7 @@ from planner.model.spec import Spec
 from planner.plan.document import request_types
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after, on_all_brokers
-from planner.scoring.missed_windows import relaxed
+from planner.scoring.missed_windows import relaxed_of_mode
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import optimum
 from planner.sweep.budget_steps import TERMS, asked
@@ -84,7 +84,7 @@ def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
 def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> request_types.UndoneSection:
     """What this step leaves undone (waiting partitions, missed windows), and what the rest would cost."""
     waiting = problem.waits
-    windows = sorted({each.window for each in relaxed(ScoringBasis.of(problem), assignment)})
+    windows = sorted({each.window for each in relaxed_of_mode(problem, assignment)})
     held = np.unique(problem.replicas[waiting])
     left = [broker for broker in held.tolist() if broker >= 0 and not problem.targets[broker]]
     nothing = request_types.UndoneSection(
@@ -95,7 +95,7 @@ def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> request_types
         replicas_moved=0,
         leaders_changed=0,
     )
-    if not waiting.any() and (not windows or problem.rebalance != "all"):
+    if not waiting.any() and (not windows or problem.forced_only):
         return nothing
     # Only the step's own problem knows which leaders it elects.
     led = leaders_after(problem, assignment)

@@ -204,8 +204,11 @@ def _why_not_led(problem: Problem) -> str:
     if off is not None and (off & problem.targets).any():
         return f"{brokers(problem.broker_ids[off & problem.targets].tolist())} can't lead: in no ISR"
     rules = "" if problem.leader_ranks is None else ", and the rules on who leads"
+    within = "" if problem.budget.leaders_changed is None else " within the budget,"
     if problem.rebalance == "leaders":
-        return f"not reached with the replicas where they are{rules}"
+        return f"not reached{within} with the replicas where they are{rules}"
+    if within:
+        return f"not reached{within} with the replicas that are placed{rules}"
     return f"impossible with the replicas placed for the fewest bytes{rules}"
 
 

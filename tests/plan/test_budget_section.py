@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from clusters import assignment_of, balance_of, no_racks, problem_of, problems, spec_of
 from hypothesis import given
 from properties import examples
@@ -13,13 +14,16 @@ from properties import examples
 from planner.model.build_problem import today
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
-from planner.model.spec import Budget, Changes, Rebalance, TopicFilter
+from planner.model.spec import Budget, Changes, Rebalance, Sweep, TopicFilter
 from planner.plan.budget_section import after, section
+from planner.plan.build import planned
 from planner.plan.document.codec import as_json
+from planner.plan.headline import first_step
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
+from planner.sweep import choice, evaluate
 
 NONE_WAIT = {"partitions": 0, "brokers": []}
 TERMS = ("bytes_moved", "replicas_moved", "leaders_changed")
@@ -55,6 +59,31 @@ def test_no_budget_no_section() -> None:
     problem = expansion()
     spec = spec_of(no_racks(1), {"a": [(1,)]})
     assert section(spec, problem, today(problem), dict.fromkeys(TERMS, 0)) is None
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_leaders_that_a_budget_leaves_for_later_are_told(most: int) -> None:
+    """With rebalance: leaders, leaders that the budget doesn't pay for are left, and the budget is the reason."""
+    lists = {"t": [(1, 2), (1, 2), (1, 2), (1, 3)]}
+    budget, changes = Budget(leaders_changed=most), Changes(rebalance="leaders")
+    spec = spec_of(no_racks(1, 2, 3), lists, changes=changes, budget=budget, sweep=Sweep(candidates=5))
+    every = choice.alternatives(spec)
+    plan = planned(choice.swept(every, [evaluate.run(each.problem, each.candidates) for each in every])).plan
+    assert most == sum(len(batch.elect) for batch in plan.batches)
+    if most == 2:
+        assert plan.complete
+        assert not plan.balance.missed
+        return
+    assert plan.unfinished is not None
+    assert (0, 2 - most, ("leaders",)) == (
+        plan.unfinished.partitions,
+        plan.unfinished.leaders_changed,
+        plan.unfinished.windows,
+    )
+    assert first_step(plan).startswith("FIRST STEP ONLY (budget: at most 1" if most else "NOTHING FITS THE BUDGET")
+    assert {"not reached within the budget, with the replicas where they are"} == {
+        row.why for row in plan.balance.relaxed
+    }
 
 
 def test_the_rest_after_a_first_step() -> None:
