@@ -318,9 +318,18 @@ def _options(found: GrowthSection) -> Table[GrowthOptionRow]:
     def lasts(row: GrowthOptionRow) -> str:
         return "all months" if row.holds else f"until month {row.month}" if row.feasible else "no plan"
 
-    fewest = "" if _lasts_as_planned(found) else " (fewest)"  # none are needed
+    tried = {(option.broker_class, option.added) for option in found.options}
+    least = {each.broker_class: max(each.at_least, 1) for each in found.classes}
+
+    def fewest(row: GrowthOptionRow) -> str:
+        if not row.fewest or _lasts_as_planned(found):  # none are needed
+            return ""
+        kind = row.broker_class
+        every = all((kind, count) in tried for count in range(least.get(kind, 1), row.added))
+        return " (fewest)" if every else " (fewest tried)"
+
     columns = (
-        column("Added brokers", lambda row: Sentence(f"{row.option}{fewest if row.fewest else ''}", 50), numeric=False),
+        column("Added brokers", lambda row: Sentence(f"{row.option}{fewest(row)}", 50), numeric=False),
         column("Brokers\nin all", attrgetter("brokers")),
         column("Lasts", lasts, numeric=False),
         column(

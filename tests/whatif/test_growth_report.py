@@ -207,6 +207,8 @@ def test_brokers_that_would_help_are_told_or_why_there_are_none():
     assert "With 2 of big more it lasts all 6 months; its plan copies " in lasting
     assert "at least" not in lasting
     assert "| 2 of big (fewest) |" in lasting
+    skips = page_of(made(classes=[{"class": "big", "at_least": 1}], options=[OPTION]))
+    assert "| 2 of big (fewest tried) |" in skips, "1 more was not tried"
     short = page_of(made(classes=least, options=[tried]))
     assert "Class big: no plan made with 2 more lasts that long, and fewer than 2 can't." in short
     uneven = page_of(made(classes=[{"class": "big", "at_least": 0}], options=[tried]))
