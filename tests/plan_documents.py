@@ -282,12 +282,13 @@ def _winner() -> Document:
 def _batch(index: int, batches: Sequence[Sequence[Document]], changes: Sequence[Document]) -> Document:
     later = {_name(step) for batch in batches[index + 1 :] for step in batch}
     here = {_name(step) for step in batches[index]} - later
+    keys = ("topic", "partition", "replicas_before", "replicas", "log_dirs_before", "log_dirs")
     return {
         "number": index + 1,
         "partitions": [
-            {key: step[key] for key in ("topic", "partition", "replicas_before", "replicas")}
+            {key: step[key] for key in keys if key in step}
             for step in sorted(batches[index], key=_name)
-            if step["replicas"] != step["replicas_before"]
+            if step["replicas"] != step["replicas_before"] or "log_dirs" in step
         ],
         "elect": [
             {"topic": c["topic"], "partition": c["partition"]}

@@ -1,15 +1,19 @@
 """Reads a plan.json, or the one in a plan's folder, and refuses it if its parts contradict each other."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from planner.execution.partition_changes import step_between
 from planner.model import file_reading
+from planner.model.cluster import PartitionChange, PartitionKey
 from planner.model.errors import SetupError, StalePlanError
+from planner.model.formats import replica_list
 from planner.model.spec import Spec
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, RackRow
 from planner.plan.document.comparison_types import THIS_PLAN
+from planner.plan.document.partition_types import PartitionRow, StepRow
 from planner.plan.document.plan_types import RESTART_FILE, Plan
 
 
@@ -95,30 +99,98 @@ def _partitions(plan: Plan) -> Iterator[str]:
             yield from _distinct(to, replicas)
             if dirs is not None and len(dirs) != len(replicas):
                 yield f"{path}.log_dirs{side} has {len(dirs)} items; allowed: {len(replicas)}, one a replica"
+        if (row.log_dirs is None) != (row.log_dirs_before is None):
+            yield f"{path} has one of log_dirs_before and log_dirs; allowed: both or neither"
         if row.leader_before is not None and row.leader_before not in row.replicas_before:
             yield f"{path}.leader_before is {row.leader_before}; allowed: null, {_some(row.replicas_before)}"
 
 
 def _batches(plan: Plan) -> Iterator[str]:
-    """Batches are numbered from 1 and hold only partitions of the plan; each partition that moves is in some batch."""
+    """Batches are numbered from 1 and, in order, do what the partitions say: reviewers read those, Kafka gets these."""
     rows = {row.key: row for row in plan.partitions}
-    batches = plan.batches
-    for at, batch in enumerate(batches):
-        path = f"$.batches[{at}]"
+    reached, last = {key: row.replicas_before for key, row in rows.items()}, dict[PartitionKey, tuple[int, int]]()
+    for at, batch in enumerate(plan.batches):
+        path, keys = f"$.batches[{at}]", [step.key for step in batch.partitions]
         if batch.number != at + 1:
             yield f"{path}.number is {batch.number}; allowed: {at + 1}"
-        for name, table in (("partitions", batch.partitions), ("elect", batch.elect)):
-            for number, each in enumerate(table):
-                if each.key not in rows:
-                    yield f"{path}.{name}[{number}] is {each.name}, which isn't in $.partitions; allowed: one of those"
-        for number, step in enumerate(batch.partitions):
-            yield from _distinct(f"{path}.partitions[{number}].replicas_before", step.replicas_before)
-            yield from _distinct(f"{path}.partitions[{number}].replicas", step.replicas)
-        yield from _once(f"{path}.elect", "partition", [each.key for each in batch.elect])
-    moved = {each.key for batch in batches for each in batch.partitions}
+        yield from _once(f"{path}.partitions", "partition", keys)
+        for number, (key, step) in enumerate(zip(keys, batch.partitions, strict=True)):
+            if (row := rows.get(key)) is None:
+                yield f"{path}.partitions[{number}] is {step.name}, which isn't in $.partitions; allowed: one of those"
+                continue
+            yield from _step((at, number), step, row, reached[key])
+            reached[key], last[key] = step.replicas, (at, number)
     for at, (key, row) in enumerate(rows.items()):
-        if batches and key not in moved and set(row.replicas) != set(row.replicas_before):
-            yield f"$.partitions[{at}] ({key[0]}-{key[1]}) moves in no batch; allowed: in one or more of $.batches"
+        if key not in last and row.reassigned:
+            yield f"$.partitions[{at}] ({row.name}) moves in no batch; allowed: in one or more of $.batches"
+        elif reached[key] != row.replicas:
+            yield _unlike(last[key], "replicas", row, reached[key], row.replicas, "as it is in no later batch")
+    yield from _elections(plan, rows, last)
+
+
+def _step(place: tuple[int, int], step: StepRow, row: PartitionRow, reached: Sequence[int]) -> Iterator[str]:
+    """A step begins where the partition is, brings it nearer to the plan's replicas, and keeps as many of them."""
+    if step.replicas_before != reached:
+        yield _unlike(place, "replicas_before", row, step.replicas_before, reached, "which it has by then")
+    if step.replicas != row.replicas:
+        # In between, it is only on old and new brokers; none of the new ones is left again.
+        yield from _distinct("$.batches[{}].partitions[{}].replicas".format(*place), step.replicas)
+        fewest, most = sorted((len(row.replicas_before), len(row.replicas)))
+        strays = step.added.difference(row.replicas) or step.dropped.intersection(row.replicas)
+        if strays or not fewest <= len(step.replicas) <= most:
+            yield _unlike(place, "replicas", row, step.replicas, row.replicas, "or what is between the two")
+    if not step.reassigned:
+        yield _unlike(
+            place, "replicas", row, step.replicas, row.replicas, "or no such step, because it changes nothing"
+        )
+    if step.log_dirs_before is not None or step.log_dirs is not None or row.log_dirs is not None:
+        stated = step.log_dirs_before or (), step.log_dirs or ()
+        wanted = step_between(_as_change(row), step.replicas_before, step.replicas)
+        for key, seen, right in zip(_DIRS, stated, (wanted.log_dirs_before, wanted.log_dirs), strict=True):
+            if seen != right:
+                yield _unlike(place, key, row, seen, right, "as the log dirs of its partition say")
+
+
+def _elections(
+    plan: Plan, rows: Mapping[PartitionKey, PartitionRow], last: Mapping[PartitionKey, tuple[int, int]]
+) -> Iterator[str]:
+    """Each partition with another preferred leader is elected once, after its last step; no other is elected."""
+    left = {key: at for at, (key, row) in enumerate(rows.items()) if row.elects}
+    for at, batch in enumerate(plan.batches):
+        for number, each in enumerate(batch.elect):
+            key = each.key
+            if left.pop(key, None) is None or last.get(key, (0,))[0] > at:
+                known = "" if key in rows else ", which isn't in $.partitions"
+                why = "each partition with another leader in $.partitions, once, after its last step"
+                yield f"$.batches[{at}].elect[{number}] is {each.name}{known}; allowed: {why}"
+    for key, at in left.items():
+        yield f"$.partitions[{at}] ({rows[key].name}) is elected in no batch; allowed: in one of $.batches"
+
+
+_DIRS = ("log_dirs_before", "log_dirs")
+
+
+def _as_change(row: PartitionRow) -> PartitionChange:
+    before, after = (getattr(row, key) or () for key in _DIRS)
+    return PartitionChange(
+        row.topic,
+        row.partition,
+        row.replicas_before,
+        row.replicas,
+        row.leader_before,
+        row.size_bytes,
+        row.reason,
+        log_dirs_before=before,
+        log_dirs=after,
+    )
+
+
+def _unlike(
+    place: tuple[int, int], key: str, row: PartitionRow, seen: Sequence[object], allowed: Sequence[object], why: str
+) -> str:
+    way = f"{row.name}, which goes {replica_list(row.replicas_before)} → {replica_list(row.replicas)} in $.partitions"
+    at, number = place
+    return f"$.batches[{at}].partitions[{number}].{key} is {list(seen)} for {way}; allowed: {list(allowed)}, {why}"
 
 
 def _distinct(path: str, numbers: Sequence[int]) -> Iterator[str]:

@@ -117,6 +117,95 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Plan], None], str]] = {
 }
 
 
+def stepwise() -> Plan:
+    """A partition that takes two batches, elected in the second; and one whose replica only changes its log dir."""
+    whole = change("a", 0, (1, 2), (3, 4))
+    inside = change("b", 1, (2, 3), (2, 3)) | {
+        "reason": "balance_log_dirs",
+        "log_dirs_before": ["/c", "any"],
+        "log_dirs": ["/d", "any"],
+    }
+    return document([whole, inside], [[whole | {"replicas": [1, 4]}, inside], [whole | {"replicas_before": [1, 4]}]])
+
+
+def _step(batch: int, to: Any, key: str = "replicas", number: int = 0) -> Callable[[Plan], None]:
+    return _set("batches", batch, "partitions", number, key, to=to)
+
+
+OTHER_STEPS: dict[str, tuple[Callable[[Plan], None], str]] = {
+    "ends elsewhere": (
+        _step(1, [1, 3]),
+        "$.batches[1].partitions[0].replicas is [1, 3] for a-0, which goes 1,2 → 3,4 in $.partitions; allowed: [3, 4]",
+    ),
+    "unknown brokers": (_step(1, [99, 98]), "$.batches[1].partitions[0].replicas is [99, 98]"),
+    "fewer replicas": (_step(1, [3]), "$.batches[1].partitions[0].replicas is [3]"),
+    "fewer meanwhile": (
+        lambda plan: (_step(0, [1])(plan), _step(1, [1], "replicas_before")(plan), None)[-1],
+        "$.batches[0].partitions[0].replicas is [1] for a-0",
+    ),
+    "by way of another": (
+        lambda plan: (_step(0, [1, 9])(plan), _step(1, [1, 9], "replicas_before")(plan), None)[-1],
+        "$.batches[0].partitions[0].replicas is [1, 9] for a-0",
+    ),
+    "twice the same broker": (
+        lambda plan: (_step(0, [4, 4])(plan), _step(1, [4, 4], "replicas_before")(plan), None)[-1],
+        "$.batches[0].partitions[0].replicas is [4, 4]; allowed: each once",
+    ),
+    "another way back": (
+        _step(0, [3], "replicas_before"),
+        "$.batches[0].partitions[0].replicas_before is [3] for a-0, which goes 1,2 → 3,4 in $.partitions; "
+        "allowed: [1, 2], which it has by then",
+    ),
+    "a break": (_step(1, [4, 1], "replicas_before"), "$.batches[1].partitions[0].replicas_before is [4, 1] for a-0"),
+    "nothing done": (
+        lambda plan: (_step(0, [1, 2])(plan), _step(1, [1, 2], "replicas_before")(plan), None)[-1],
+        "or no such step, because it changes nothing",
+    ),
+    "nothing left to do": (lambda plan: plan["batches"].pop(), "$.batches[0].partitions[0].replicas is [1, 4] for a-0"),
+    "no batches": (_set("batches", to=[]), "$.partitions[0] (a-0) moves in no batch"),
+    "twice in a batch": (
+        lambda plan: plan["batches"][0]["partitions"].append(plan["batches"][0]["partitions"][0]),
+        "$.batches[0].partitions[2] has the partition 'a-0', which is there twice; allowed: once",
+    ),
+    "log dir": (_step(0, ["/e", "any"], "log_dirs", 1), "$.batches[0].partitions[1].log_dirs is ['/e', 'any'] for b-1"),
+    "log dir of the way back": (
+        _step(0, ["/e", "any"], "log_dirs_before", 1),
+        "$.batches[0].partitions[1].log_dirs_before is ['/e', 'any'] for b-1",
+    ),
+    "log dir of none": (_step(1, ["/e", "any"], "log_dirs"), "$.batches[1].partitions[0].log_dirs is ['/e', 'any']"),
+    "log dirs before alone": (lambda plan: plan["partitions"][1].pop("log_dirs"), "allowed: both or neither"),
+    "elected early": (
+        lambda plan: plan["batches"][0]["elect"].append(plan["batches"][1]["elect"].pop()),
+        "$.batches[0].elect[0] is a-0; allowed: each partition with another leader in $.partitions, once, after",
+    ),
+    "elected twice": (
+        lambda plan: plan["batches"][0]["elect"].append(plan["batches"][1]["elect"][0]),
+        "$.batches[0].elect[0] is a-0; allowed: ",
+    ),
+    "elected for nothing": (
+        lambda plan: plan["batches"][1]["elect"].append({"topic": "b", "partition": 1}),
+        "$.batches[1].elect[1] is b-1; allowed: ",
+    ),
+    "not elected": (_set("batches", 1, "elect", to=[]), "$.partitions[0] (a-0) is elected in no batch; allowed: in"),
+    "elected stranger": (
+        lambda plan: plan["batches"][1]["elect"].append({"topic": "z", "partition": 0}),
+        "$.batches[1].elect[1] is z-0, which isn't in $.partitions; allowed: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_STEPS)
+def test_batches_that_do_something_else_than_the_partitions_are_refused(name: str, tmp_path: Path) -> None:
+    """Reviewers read $.partitions, and Kafka gets the steps of $.batches: no step may lead elsewhere."""
+    damage, expected = OTHER_STEPS[name]
+    plan = copy.deepcopy(stepwise())
+    (tmp_path / "plan.json").write_bytes(json.dumps(with_id(plan)).encode())
+    assert plan_file.read(tmp_path).batches
+    damage(plan)
+    found = refusal(json.dumps(with_id(plan)).encode(), tmp_path)
+    assert expected in found
+
+
 @pytest.mark.parametrize("name", CONTRADICTIONS)
 def test_a_right_id_over_wrong_content_is_refused(name: str, tmp_path: Path) -> None:
     """A plan with wrong content and a fitting id is refused, with the path of the content and what is allowed."""
