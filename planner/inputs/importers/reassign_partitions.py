@@ -86,7 +86,7 @@ def _listed(text: str, heading: int, file: str) -> tuple[tuple[AssignmentEntry, 
     start = max(text.find("{", max(heading, 0)), 0)
     value, end = read_object(text, start, file)
     version, listed = value.get("version", 1), value.get("partitions")
-    if version != 1 or not isinstance(listed, list) or not listed:
+    if version is True or version != 1 or not isinstance(listed, list) or not listed:
         what = f"not a reassignment: version is {shown(version)}, partitions {shown(listed)}"
         message = what + '; allowed: {"version":1,"partitions":[…]} with at least one partition'
         raise ImportStateError([Finding(place_of(text, start, file), "", message)])
@@ -144,8 +144,8 @@ def is_topics_to_move(text: str) -> bool:
 def read_topics_to_move(text: str, file: str) -> StatePart:
     """The topics that may move, in the file's order. ImportStateError names each bad entry."""
     value, place = read_alone(text, file)
-    listed = value.get("topics")
-    if value.get("version", 1) != 1 or not isinstance(listed, list) or not listed:
+    version, listed = value.get("version", 1), value.get("topics")
+    if version is True or version != 1 or not isinstance(listed, list) or not listed:
         raise ImportStateError([Finding(place, "", f"not a list of topics to move; {_TO_MOVE}")])
     names = [item.get("topic") if isinstance(item, dict) else None for item in listed]
     topics = sound(

@@ -116,3 +116,13 @@ def test_what_follows_the_proposed_assignment_is_refused() -> None:
 
     with pytest.raises(ImportStateError, match="something follows the JSON; allowed: all that --generate prints"):
         read_proposed(text, "g.txt")
+
+
+@pytest.mark.parametrize(
+    "listed", ['"partitions":[{"topic":"b","partition":0,"replicas":[3,1]}]', '"topics":[{"topic":"b"}]']
+)
+def test_true_is_no_version(listed: str) -> None:
+    """In Python true equals 1, but Kafka's tools refuse it as a version."""
+    read_part(f'{{"version":1,{listed}}}', "t.json")
+    with pytest.raises(ImportStateError, match="allowed: "):
+        read_part(f'{{"version":true,{listed}}}', "t.json")
