@@ -112,7 +112,10 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     bound = bound_section.section(spec, problem, winner, proposal, file)
     made_of = outcome(spec, problem, proposal.assignment, changed, costs)
     left = budget_section.unfinished(problem, asked_for, proposal.assignment, of_budget)
-    judged = score_terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led)
+    applied = bool(made_of["partitions"] or made_of["new_partitions"])
+    judged_by = replace(asked_for, balance=spec.balance)
+    judged = score_terms.terms(spec, judged_by, proposal.assignment, led, applied=applied)
+    gated = {**winner, **score_terms.failures(judged)}
     made = Plan(
         **asked(spec),
         complete=left is None,
@@ -127,7 +130,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         **comparison_sections.sections(tried, chosen, proposal),
         budget=of_budget,
         scenarios=_scenarios(problem, proposal.assignment),
-        limits=limits(spec, winner, costs, bound, made_of["brokers"], first_step=left is not None),
+        limits=limits(spec, gated, costs, bound, made_of["brokers"], first_step=left is not None),
         warnings=(
             *log_dirs_section.warnings(dirs),
             *cluster_warnings.warnings(spec, problem, changed),

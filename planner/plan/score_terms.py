@@ -12,12 +12,12 @@ from typing import Literal, Self
 import numpy as np
 
 from planner.model import build_problem
-from planner.model.build_problem import assigned, today
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.build_problem import today
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.rack_spread import uneven_racks
 from planner.model.spec import Spec
 from planner.plan.document.comparison_types import TermRow
-from planner.scoring import broker_loads, independent_check, score
+from planner.scoring import broker_loads, failure_costs, independent_check, score
 from planner.scoring.broker_loads import MEASURES
 from planner.scoring.score import ScoringBasis
 
@@ -64,35 +64,48 @@ def left_to_change(asked: Problem, replicas: IntArray) -> int:
     return int(np.any(list(independent_check.broken_rules(asked, replicas).values()), axis=0).sum())
 
 
-def terms(spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, waiting: int = 0) -> tuple[TermRow, ...]:
-    """The terms, by group.
+def terms(
+    spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, waiting: int = 0, *, applied: bool = True
+) -> tuple[TermRow, ...]:
+    """The terms, by group. `applied` is False if the plan changes nothing: then apply.yml waits for no replica either.
 
     `asked` is the problem of everything asked for, even if the plan is only a first step. `leaders` (P,) are the
     plan's: partitions that wait for a later step keep theirs. `waiting` counts partitions that an earlier plan of the
     same change left for later; `asked` doesn't contain them.
     """
     now = build_problem.before(spec)
-    as_is = _TermColumn.of(now, today(now), now.leaders)
-    # Only today's column counts replicas out of sync, because a plan starts once they are back.
+    # apply.yml starts once replicas out of sync are back, except those on brokers that leave.
+    behind = np.append(~asked.targets if applied else np.ones_like(asked.targets), False)
     columns = (
-        replace(as_is, scores={**as_is.scores, **_failures_today(spec, now)}),
-        _TermColumn.of(asked, today(asked), asked.leaders),
-        _TermColumn.of(asked, assignment, leaders),
+        _by_isr(spec, _TermColumn.of(now, today(now), now.leaders), np.ones(len(now.broker_ids) + 1, dtype=bool)),
+        _by_isr(spec, _TermColumn.of(asked, today(asked), asked.leaders), behind),
+        _by_isr(spec, _TermColumn.of(asked, assignment, leaders), behind),
     )
     return (*_fairness(columns), *_safety(columns, waiting), *_resilience(spec, columns), *_movement(spec, columns))
 
 
-def _failures_today(spec: Spec, now: Problem) -> dict[str, int]:
-    """Today's worst failures if replicas are out of sync, which can't take over; empty if all are in sync."""
-    every = [
-        (topic.name, part) for topic in spec.cluster.topics for part in topic.partitions if part.leader is not None
-    ]
-    lists = {(name, part.id): [each for each in part.replicas if each in part.isr] for name, part in every if part.isr}
-    behind = replace(now, replicas=assigned(now, lists)[:, : now.replicas.shape[1]])
-    if np.array_equal(behind.replicas >= 0, now.replicas >= 0):
-        return {}
-    found = _scores(ScoringBasis.of(behind), today(behind), now.leaders)
-    return {name: found[name] for name in _FAILURES}
+def _by_isr(spec: Spec, column: _TermColumn, behind: BoolArray) -> _TermColumn:
+    """The column with its worst failures judged without the replicas that are out of sync today, which can't take
+    over, and that are on brokers `behind` (B + 1,), by index.
+    """
+    problem, live = column.problem, column.replicas.copy()
+    for topic in spec.cluster.topics:
+        for part in topic.partitions:
+            if part.leader is not None and part.isr and (lags := set(part.replicas).difference(part.isr)):
+                row = live[problem.row_of[topic.name, part.id]]
+                row[np.isin(problem.broker_ids[row], list(lags)) & behind[row]] = -1
+    if np.array_equal(live, column.replicas):
+        return column
+    # Partitions may have fewer replicas in sync than today's and planned factors, so a failure may matter to any.
+    felt = failure_costs.Fragile(np.arange(problem.rows), len(problem.rack_names) + len(problem.broker_ids))
+    lost = failure_costs.lost_by_group(problem, felt, live, np.zeros_like(problem.topic_of), 1)
+    found = {name: int(worst[0]) for name, worst in failure_costs.worst_losses(problem, lost).items()}
+    return replace(column, scores={**column.scores, **found})
+
+
+def failures(rows: Sequence[TermRow]) -> dict[str, int]:
+    """The plan's worst failures by name, for the limits on them; without those that aren't known."""
+    return {row.name: int(row.plan) for row in rows if row.name in _FAILURES and row.plan is not None}
 
 
 TermColumns = tuple[_TermColumn, _TermColumn, _TermColumn]

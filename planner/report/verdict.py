@@ -118,8 +118,10 @@ def failures(plan: Plan) -> Iterator[str]:
     """A sentence on the worst failure of a broker, and one on the worst failure of a rack, after the plan."""
     terms = plan.terms_by_name
     of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
-    after = "After the plan," if plan.has_something_to_do else "Today,"
-    if down := plan.brokers_down:
+    # Without anything to apply, the figures differ from today's only if the YAML alone changes them, as with set_racks.
+    applies = plan.has_something_to_do
+    after = "After the plan," if applies or any(a.plan != a.today for _, found in of_each for a in found) else "Today,"
+    if applies and (down := plan.brokers_down):
         after += f" with {formats.brokers(down)} live again,"
     racks = any(row.rack is not None for row in plan.brokers)
     worse = {of: found for of, found in of_each if any(term.today or term.plan for term in found)}

@@ -5,27 +5,40 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import plan_documents
 import pytest
 from clusters import balance_of, no_racks, spec_of
 
 from planner.model.build_problem import build, today
 from planner.model.cluster import Broker
+from planner.model.document_fields import SpecLimits
 from planner.model.spec import Changes, Rebalance, Spec, TopicFilter
+from planner.plan.build import RefusedPlanError
 from planner.plan.score_terms import left_to_change, terms
+from planner.report import verdict
 from planner.scoring.broker_loads import leaders_after
+from planner.sweep.candidates import candidates
+from planner.sweep.evaluate import run
 
 RACKS = {1: "a", 2: "b", 3: "c"}
 ROWS = {"x": [(1, 2), (2, 3), (3, 1)], "y": [(1, 2), (2, 3), (3, 1)]}
 
 
-def columns(spec: Spec, assignment: Any = None) -> dict[str, tuple[Any, Any, Any]]:
+def columns(spec: Spec, assignment: Any = None, *, applied: bool = True) -> dict[str, tuple[Any, Any, Any]]:
     """Each term's values today, if nothing moves, and with a plan; by default, the plan moves nothing."""
     asked = build(spec)
     plan = today(asked) if assignment is None else assignment
     return {
         row.name: (row.today, row.if_nothing_moves, row.plan)
-        for row in terms(spec, asked, plan, leaders_after(asked, plan))
+        for row in terms(spec, asked, plan, leaders_after(asked, plan), applied=applied)
     }
+
+
+def in_sync(spec: Spec, *isrs: tuple[int, ...]) -> Spec:
+    """The spec with the replicas in sync of each partition of its only topic."""
+    (topic,) = spec.cluster.topics
+    parts = tuple(replace(part, isr=isr) for part, isr in zip(topic.partitions, isrs, strict=True))
+    return replace(spec, cluster=replace(spec.cluster, topics=(replace(topic, partitions=parts),)))
 
 
 def test_brokers_that_are_not_there_yet_do_not_count_today() -> None:
@@ -111,9 +124,34 @@ def test_partitions_that_wait_are_counted_once_each() -> None:
 def test_replicas_out_of_sync_take_nothing_over_today() -> None:
     """Broker 2 isn't in sync with x-0, so broker 1's failure takes x-0 offline today, but not once all are in sync."""
     spec = spec_of(RACKS, {"x": [(1, 2), (2, 3)]}, changes=Changes(), config={"x": (("min.insync.replicas", "2"),)})
-    (topic,) = spec.cluster.topics
-    parts = tuple(replace(part, isr=isr) for part, isr in zip(topic.partitions, ((1,), (2, 3)), strict=True))
-    found = columns(replace(spec, cluster=replace(spec.cluster, topics=(replace(topic, partitions=parts),))))
+    found = columns(in_sync(spec, (1,), (2, 3)))
     assert [(1, 0, 0)] * 2 == [found["broker_offline"], found["rack_offline"]]
     # x-0 refuses writes already today.
     assert [(1, 2, 2)] * 2 == [found["broker_refused"], found["rack_refused"]]
+
+
+def test_replicas_out_of_sync_take_nothing_over_later_if_nothing_is_applied() -> None:
+    """If the plan changes nothing, apply.yml waits for no replica, so each column has today's failures."""
+    spec = in_sync(spec_of(RACKS, {"x": [(1, 2), (2, 3)]}, changes=Changes()), (1,), (2, 3))
+    found = columns(spec, applied=False)
+    assert [(1, 1, 1)] * 4 == [found[f"{of}_{what}"] for of in ("broker", "rack") for what in ("offline", "refused")]
+
+
+def test_replicas_out_of_sync_on_brokers_that_leave_take_nothing_over_later() -> None:
+    """apply.yml doesn't wait for replicas on brokers that leave, and a first step may leave some there."""
+    spec = in_sync(spec_of(RACKS, {"x": [(1, 2), (2, 3)]}, changes=Changes(remove_brokers=(2,))), (1,), (3,))
+    assert (1, 1, 1) == columns(spec)["broker_offline"]
+
+
+def test_a_limit_on_failures_is_not_kept_by_replicas_out_of_sync() -> None:
+    """A plan that changes nothing is refused if today's failures cross a limit, and it says so about today."""
+    changes, limits = Changes(rebalance="none"), SpecLimits(broker_offline=0)
+    spec = in_sync(spec_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3)]}, changes=changes, limits=limits), (1,), (2, 3))
+    with pytest.raises(RefusedPlanError) as refused:
+        plan_documents.planned(
+            spec, build(spec), run(build(spec), candidates(build(spec), replace(spec.sweep, candidates=20)))
+        )
+    plan = refused.value.plan
+    assert ("limits.broker_offline", 0, 1) == (plan.limits[0].key, plan.limits[0].limit, plan.limits[0].value)
+    told = "Today, if the worst broker fails: 1 partition offline, 1 refusing acks=all writes, as today."
+    assert [told] == list(verdict.failures(plan))
