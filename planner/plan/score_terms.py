@@ -88,11 +88,11 @@ def _by_isr(spec: Spec, column: _TermColumn, behind: BoolArray) -> _TermColumn:
     """The column with its worst failures judged without the replicas that are out of sync today, which can't take
     over, and that are on brokers `behind` (B + 1,), by index.
     """
-    problem, live = column.problem, column.replicas.copy()
+    problem, live, rows = column.problem, column.replicas.copy(), column.problem.row_of
     for topic in spec.cluster.topics:
         for part in topic.partitions:
             if part.leader is not None and part.isr and (lags := set(part.replicas).difference(part.isr)):
-                row = live[problem.row_of[topic.name, part.id]]
+                row = live[rows[topic.name, part.id]]
                 row[np.isin(problem.broker_ids[row], list(lags)) & behind[row]] = -1
     if np.array_equal(live, column.replicas):
         return column
