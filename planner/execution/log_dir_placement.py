@@ -140,8 +140,10 @@ class _Filled(NamedTuple):
 
     @classmethod
     def of(cls, spec: Spec, broker: int, dirs: tuple[LogDir, ...], replicas: Sequence[_Held], work: float) -> Self:
-        """Packs a broker's replicas into its log dirs."""
-        usable = [log_dir for log_dir in dirs if log_dir.error is None]
+        """Packs a broker's replicas into its log dirs. Those in cordoned log dirs stay there, if others can be used."""
+        cordoned = next(each.cordoned_log_dirs for each in spec.all_brokers if each.id == broker)
+        working = [log_dir for log_dir in dirs if log_dir.error is None]
+        usable = [log_dir for log_dir in working if log_dir.path not in cordoned] or working
         paths = {log_dir.path: at for at, log_dir in enumerate(usable)}
         free = [each for each in replicas if each.free and (each.comes or each.home in paths)]
         others = [each for each in replicas if not (each.free and (each.comes or each.home in paths))]

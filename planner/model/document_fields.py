@@ -183,8 +183,12 @@ class LogDirRow(Section, frozen=True, kw_only=True):
         doc("Kafka's name for what is wrong with it; null where nothing is. A log dir with an error gets nothing."),
     ]
     disk_bytes: Annotated[Count | None, doc("Bytes that it has room for; null where not stated.")]
-    least_bytes: Annotated[Count | None, doc("The least bytes that it should hold; null with an error.")]
-    most_bytes: Annotated[Count | None, doc("The most bytes that it should hold; null with an error.")]
+    least_bytes: Annotated[
+        Count | None, doc("The least bytes that it should hold; null with an error, or if it is cordoned.")
+    ]
+    most_bytes: Annotated[
+        Count | None, doc("The most bytes that it should hold; null with an error, or if it is cordoned.")
+    ]
     before: Annotated[LogDirLoad, doc("What it holds today.")]
     after: Annotated[LogDirLoad, doc("What it holds after the plan.")]
     bytes_in: Annotated[Count, doc("Bytes that come to it from other log dirs and other brokers.")]

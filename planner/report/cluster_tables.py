@@ -159,6 +159,8 @@ def log_dirs(plan: Plan) -> Table[_BrokersLogDir]:
     def allowed(row: LogDirRow) -> Value:
         if row.error:
             return Strong(row.error.rpartition(".")[2])
+        if row.most_bytes is None:
+            return "cordoned"
         return f"{size(row.least_bytes)} to {size(row.most_bytes)}"
 
     def few(rows: Sequence[_BrokersLogDir], at_most: int) -> Sequence[_BrokersLogDir]:

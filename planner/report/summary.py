@@ -284,8 +284,8 @@ def _of_log_dirs(plan: Plan) -> Iterator[Measure]:
     """How many log dirs are outside their target, and the fullest one; nothing if log dirs aren't planned."""
     if plan.log_dirs is None:
         return
-    # A log dir with an error has no target, and its contents are unknown.
-    rows = [log_dir for _, log_dir in sentences.log_dirs(plan) if log_dir.error is None]
+    # A log dir with an error has no target, and its contents are unknown. What is in a cordoned one stays there.
+    rows = [log_dir for _, log_dir in sentences.log_dirs(plan) if log_dir.most_bytes is not None]
     targets = [(row, row.least_bytes or 0, row.most_bytes or 0) for row in rows]
     before = sum(not least <= row.before.size_bytes <= most for row, least, most in targets)
     after = sum(not least <= row.after.size_bytes <= most for row, least, most in targets)

@@ -70,6 +70,18 @@ def plan_of(spec: Spec, count: int = 6) -> Plan:
     )
 
 
+def test_a_cordoned_log_dir_gets_nothing_and_keeps_its_replicas(tmp_path: Path) -> None:
+    """Broker 1 would be even with replicas in /d2; as that is cordoned, all stay, and the plan gives it no target."""
+    cordoned = TWO.replace("[{id: 1, log_dirs: [/d1, /d2]}", "[{id: 1, log_dirs: [/d1, /d2], cordoned_log_dirs: [/d2]}")
+    plan = plan_of(spec_of(tmp_path, cordoned + INSIDE))
+    assert {2} >= {move["broker"] for move in plan["log_dirs"]["moves"]}
+    (of_broker,) = (each for each in plan["log_dirs"]["brokers"] if each["id"] == 1)
+    rows = {row["path"]: row for row in of_broker["log_dirs"]}
+    assert (None, None) == (rows["/d2"]["least_bytes"], rows["/d2"]["most_bytes"])
+    assert rows["/d2"]["before"] == rows["/d2"]["after"]
+    assert "| cordoned |" in markdown.report(typed(plan))
+
+
 @st.composite
 def jbods(draw: st.DrawFn) -> Spec:
     """Random specs with up to three log dirs per broker, some broken; some replicas have none, and brokers may join."""
