@@ -158,7 +158,7 @@ def _cheapest_exchange(
             for at, of in ((here, there), (there, here))
         )
         to_there &= ranks[:, there] <= np.where(held[:, here] == lowest, second, lowest).clip(
-            max=np.where(lowest < DEMOTED, DEMOTED, NEVER_LEADS) - 1
+            max=DEMOTED - (lowest < DEMOTED)
         )
         to_here &= ranks[:, here] >= lowest
         one = np.flatnonzero(moves & free & stuck & on[:, here] & ~on[:, there] & to_there)
