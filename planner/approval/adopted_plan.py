@@ -259,14 +259,12 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
         proposal = solved[-1].proposal._replace(assignment=placed.assignment)
     planned = build.of_choice([swept], chosen, proposal)
     plan, bound = planned.plan, planned.plan.bound
-    # The row of the last optimum, if there is one.
     fewest = swept.result.scores.slice(len(solved), min(len(solved), 1)).to_pylist()
     enough = fewest[0] if solved and as_even(placed, solved[-1]) else None
     this, compared = plan.own_row, (comparison(SAME_BALANCE, each, Goal.of(swept)) for each in fewest)
     others = tuple(row for row in plan.compared if row is not this and row.label != DO_NOTHING)
-    named = int(placed.named.sum())
+    named, held = int(placed.named.sum()), int(placed.held.sum())
     there = named - len({row.key for row in plan.partitions} & {(e.topic, e.partition.id) for e in given.wanted})
-    held = int(placed.held.sum())
     of = f"; of all plans that leave {counted(held, 'partition')} as found, which the reassignment doesn't name"
     made = structs.replace(
         plan,

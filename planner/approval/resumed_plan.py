@@ -65,9 +65,8 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     row |= {"candidate": 0, "least_bytes": row["bytes_moved"]}
     bound = _bound(approved, row)
     made_of = build.outcome(spec, problem, assignment, rest.changes, costs)
-    applied, led = bool(made_of["partitions"] or made_of["new_partitions"]), leaders_after(problem, assignment)
-    judged = score_terms.terms(spec, asked, assignment, led, more, applied=applied)
-    gated = row | score_terms.failures(judged)
+    led = leaders_after(problem, assignment)
+    judged = score_terms.terms(spec, asked, assignment, led, bool(rest.changes), more)
     made = Plan(
         **build.asked(spec),
         resumes=ResumesSection(plan_id=approved.plan_id, partitions_there=rest.there, dropped=rest.dropped),
@@ -83,7 +82,7 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         **_compared(approved, spec, problem, row, Goal(left, row["excess"])),
         budget=None,
         scenarios=(),
-        limits=build.limits(spec, gated, costs, bound, made_of["brokers"], first_step=waiting is not None),
+        limits=build.limits(spec, row, judged, costs, bound, made_of["brokers"], first_step=waiting is not None),
         warnings=tuple(_warnings(approved, spec, problem, assignment, rest, costs)),
     )
     return build.within_limits(build.finished(made), spec, costs)

@@ -45,7 +45,7 @@ from planner.plan import (
 )
 from planner.plan.document import codec
 from planner.plan.document.cluster_types import BrokerRow, ClusterSection
-from planner.plan.document.comparison_types import BalanceSection, BalanceWindows, BoundSection, ScenarioRow
+from planner.plan.document.comparison_types import BalanceSection, BalanceWindows, BoundSection, ScenarioRow, TermRow
 from planner.plan.document.partition_types import ExecutionSection
 from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ApartRow, SpecSection, SpecTopics, ValiditySection
@@ -112,10 +112,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     bound = bound_section.section(spec, problem, winner, proposal, file)
     made_of = outcome(spec, problem, proposal.assignment, changed, costs)
     left = budget_section.unfinished(problem, asked_for, proposal.assignment, of_budget)
-    applied = bool(made_of["partitions"] or made_of["new_partitions"])
-    judged_by = replace(asked_for, balance=spec.balance)
-    judged = score_terms.terms(spec, judged_by, proposal.assignment, led, applied=applied)
-    gated = {**winner, **score_terms.failures(judged)}
+    judged = score_terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led, bool(changed))
     made = Plan(
         **asked(spec),
         complete=left is None,
@@ -130,7 +127,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         **comparison_sections.sections(tried, chosen, proposal),
         budget=of_budget,
         scenarios=_scenarios(problem, proposal.assignment),
-        limits=limits(spec, gated, costs, bound, made_of["brokers"], first_step=left is not None),
+        limits=limits(spec, winner, judged, costs, bound, made_of["brokers"], first_step=left is not None),
         warnings=(
             *log_dirs_section.warnings(dirs),
             *cluster_warnings.warnings(spec, problem, changed),
@@ -148,14 +145,22 @@ def finished(plan: Plan) -> Plan:
 
 
 def limits(
-    spec: Spec, winner: Row, costs: Costs, bound: BoundSection, brokers: Sequence[BrokerRow], *, first_step: bool
+    spec: Spec,
+    winner: Row,
+    judged: Sequence[TermRow],
+    costs: Costs,
+    bound: BoundSection,
+    brokers: Sequence[BrokerRow],
+    *,
+    first_step: bool,
 ) -> tuple[LimitRow, ...]:
     """The `limits` of plan.json, crossed ones included; UnsafePlanError if one can't be judged.
 
     `capacity.max_disk` has a row for each of the `brokers` above its cap; if none is, one for the nearest to its cap.
     A `first_step` need not keep these caps yet.
     """
-    found = limits_and_safety.gates(spec, winner, costs, bound.least_bytes_moved, bound.least_replicas_moved)
+    row = {**winner, **score_terms.failures(judged)}
+    found = limits_and_safety.gates(spec, row, costs, bound.least_bytes_moved, bound.least_replicas_moved)
     # New partitions fill a disk after the last batch, with the sizes that the YAML states.
     fuller = [
         LimitRow("limits.disk_used", spec.limits.on_disk(row.disk_bytes), row.after.size_bytes, row.id)

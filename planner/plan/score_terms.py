@@ -65,17 +65,18 @@ def left_to_change(asked: Problem, replicas: IntArray) -> int:
 
 
 def terms(
-    spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, waiting: int = 0, *, applied: bool = True
+    spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, applied: bool = True, waiting: int = 0
 ) -> tuple[TermRow, ...]:
-    """The terms, by group. `applied` is False if the plan changes nothing: then apply.yml waits for no replica either.
+    """The terms, by group.
 
+    `applied` is False if no partition of today changes: if none is made either, nothing waits for replicas in sync.
     `asked` is the problem of everything asked for, even if the plan is only a first step. `leaders` (P,) are the
     plan's: partitions that wait for a later step keep theirs. `waiting` counts partitions that an earlier plan of the
     same change left for later; `asked` doesn't contain them.
     """
     now = build_problem.before(spec)
     # apply.yml starts once replicas out of sync are back, except those on brokers that leave.
-    behind = np.append(~asked.targets if applied else np.ones_like(asked.targets), False)
+    behind = np.append(~(asked.targets & (applied or asked.is_new.any())), False)
     columns = (
         _by_isr(spec, _TermColumn.of(now, today(now), now.leaders), np.ones(len(now.broker_ids) + 1, dtype=bool)),
         _by_isr(spec, _TermColumn.of(asked, today(asked), asked.leaders), behind),

@@ -88,7 +88,9 @@ def leadable(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray 
 
     Before that, a partition that gets its replicas only on demoted brokers gets one elsewhere, if there is a way.
     """
-    placed = _off_demoted(problem, placed, wanted, led)
+    lacking = without_leader(problem, placed, DEMOTED) & rows_to_place(problem) & (True if led is None else led < 0)
+    lacking &= (np.sort(placed) != np.sort(taken_over(problem, today(problem)))).any(axis=1)
+    placed = _with_leaders(problem, placed, lacking, DEMOTED, wanted, led)
     if wanted.caps is None or (wanted.caps[1] >= UNCAPPED).all():
         return placed
     placed, here = placed.copy(), target_numbers(problem)
@@ -141,8 +143,7 @@ def _cheapest_exchange(
     ranks = 0 * on if problem.leader_ranks is None else problem.leader_ranks[problem.topic_of][:, brokers]
     held = np.where(on, ranks, np.iinfo(np.int16).max)
     lowest, second = np.sort(held, axis=1)[:, [0, int(held.shape[1] > 1)]].T
-    able = on & (ranks == lowest[:, None])
-    free, stuck = led >= -1, led == -1
+    able, free, stuck = on & (ranks == lowest[:, None]), led >= -1, led == -1
     full, spare = np.zeros(len(left), dtype=bool), np.bincount(led[led >= 0], minlength=len(left)) < left
     for _ in left:
         full |= able[stuck].any(axis=0)
@@ -157,9 +158,8 @@ def _cheapest_exchange(
             & ((racks[here] == racks[there]) | (in_racks[:, at] < in_racks[:, of]))
             for at, of in ((here, there), (there, here))
         )
-        to_there &= ranks[:, there] <= np.where(held[:, here] == lowest, second, lowest).clip(
-            max=DEMOTED - (lowest < DEMOTED)
-        )
+        left_first = np.where(held[:, here] == lowest, second, lowest)
+        to_there &= ranks[:, there] <= left_first.clip(max=DEMOTED - (lowest < DEMOTED))
         to_here &= ranks[:, here] >= lowest
         one = np.flatnonzero(moves & free & stuck & on[:, here] & ~on[:, there] & to_there)
         other = np.flatnonzero(moves & free & ~stuck & on[:, there] & ~on[:, here] & (led != there) & to_here)
@@ -198,13 +198,6 @@ def _cheapest_of_a_kind(
         rows[(kinds[rows] == kind) & (costs == of[kind])] for of, (rows, costs) in zip(least, (one, other), strict=True)
     )
     return (int(least[:, kind].sum()), int(left[0]), int(right[0])) if len(left) and len(right) else None
-
-
-def _off_demoted(problem: Problem, placed: IntArray, wanted: Windows, led: IntArray | None) -> IntArray:
-    """The same replicas (P, W), except of new and changed partitions with replicas only on demoted brokers."""
-    lacking = without_leader(problem, placed, DEMOTED) & rows_to_place(problem)
-    lacking &= (np.sort(placed) != np.sort(taken_over(problem, today(problem)))).any(axis=1)
-    return _with_leaders(problem, placed, lacking if led is None else lacking & (led < 0), DEMOTED, wanted, led)
 
 
 def _with_leaders(
