@@ -18,7 +18,7 @@ from planner.cli.output import Format
 from planner.cli.output import show as show_plan
 from planner.export import output_folder
 from planner.export.folder_check import FolderCheck
-from planner.model.errors import PlannerError, SetupError
+from planner.model.errors import PlannerError, SetupError, StalePlanError
 from planner.model.file_reading import BOUND, read_bytes
 from planner.model.formats import above_bound, first_lines, gap_shown, number
 from planner.plan import bound_json, bound_section, headline, plan_file
@@ -150,7 +150,14 @@ def check(
 
 
 def _of_bound(path: Path, plan: Plan) -> str:
-    """What the plan's bound proves. PlannerError if the plan has none, or if it doesn't hold."""
+    """What the plan's bound proves. PlannerError if the plan has none, if it doesn't hold, or if the plan states other
+    figures than its own partitions give.
+    """
+    for key, stated, found in bound_section.counted_again(plan):
+        if stated != found:
+            raise StalePlanError(f"{path}: $.{key} is {stated:,}; counted again from $.partitions: {found:,}")
+    if plan.headline != (line := headline.first_line(plan)):
+        raise StalePlanError(f"{path}: $.headline is {plan.headline!r}; the plan's sections say {line!r}")
     if plan.bound.sha256 is None:
         if plan.resumes:
             rest_of = plan.resumes.plan_id[:12]

@@ -1,7 +1,7 @@
 """Makes the plan's section on its bound. Says in words what is proven, how, and for which plans."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import structs
 
@@ -74,6 +74,22 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
         sha256=None if file is None else hashlib.sha256(file).hexdigest(),
         excess=bound_json.excess(certificate),
     )
+
+
+def counted_again(plan: Plan) -> Iterator[tuple[str, float, float]]:
+    """Figures that follow from the plan's own partitions: the path of each, what the plan states, what is counted."""
+    replicas = sum(len(row.added) for row in plan.partitions)
+    moved = sum(len(row.added) * row.size_bytes for row in plan.partitions)
+    yield "bound.bytes_moved", plan.bound.bytes_moved, moved
+    least, of_measure = plan.bound.least_bytes_moved, moved
+    if not plan.cluster.sizes_known and plan.bound.least_replicas_moved is not None:
+        least, of_measure = plan.bound.least_replicas_moved, replicas
+    if plan.bound.sha256 is not None:
+        yield "bound.gap_percent", plan.bound.gap_percent, gap_percent(of_measure, least)
+    of_limits = {"limits.bytes_moved": moved, "limits.replicas_moved": replicas}
+    for at, row in enumerate(plan.limits):
+        if row.key in of_limits:
+            yield f"limits[{at}].value", row.value, of_limits[row.key]
 
 
 def gap_percent(moved: int, least: int) -> float:

@@ -149,6 +149,7 @@ def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
     if (stay := misplaced(problem, assignment) & ~problem.movable & ~problem.waits).any():
         told = "on brokers that placement or apart forbids: topics.on_brokers keeps them there"
         yield f"{_named_rows(problem, stay)} {told}"
+    yield from preferred_above_caps(problem, assignment)
     off, caps = problem.out_of_sync, problem.caps
     if off is not None and caps is not None and (off := off & problem.targets).any():
         leaders = broker_loads.leaders_after(problem, assignment)
@@ -156,6 +157,22 @@ def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
         if above.any():
             over, down = (brokers(problem.broker_ids[each].tolist()) for each in (above, off))
             yield f"above max_leaders: {over}, while {down} can't lead (in no ISR); plan again once all is in sync"
+
+
+def preferred_above_caps(problem: Problem, assignment: IntArray) -> Iterator[str]:
+    """Brokers that lead no more than `max_leaders` after an assignment (P, W), and are preferred leader of more."""
+    if problem.caps is None:
+        return
+    led = (broker_loads.leaders_after(problem, assignment), assignment[:, 0])
+    counts = [np.bincount(each[each >= 0], minlength=len(problem.targets)) for each in led]
+    above = np.flatnonzero(problem.targets & (counts[0] <= problem.caps[1]) & (counts[1] > problem.caps[1]))
+    for at in above[:1].tolist():
+        who, most = brokers(problem.broker_ids[above].tolist()), problem.caps[1, at]
+        yield (
+            f"{who}: preferred leader of more partitions than max_leaders (broker {problem.broker_ids[at]}: "
+            f"{counts[1][at]}, at most {most}), and not leading all; if Kafka elects preferred leaders, the cap is "
+            "exceeded; to reorder them, plan with rebalance: leaders"
+        )
 
 
 def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:

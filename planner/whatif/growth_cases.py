@@ -37,6 +37,8 @@ _SIZE, _IN, _OUT = map(MEASURES.index, _ENDS)
 _MILLION = 1_000_000
 # Growing a cluster to more than this many times its brokers at once is unrealistic, and such plans take long.
 MOST_TIMES = 4
+# In more racks than this, not every number of brokers is tried, because each is planned.
+_MOST_RACKS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +62,11 @@ def cases(spec: Spec, months: int) -> tuple[GrowthCase, ...]:
     # A broker for which no replica is left doesn't help.
     most = min(int(problem.replication_factors.sum()) - here, (MOST_TIMES - 1) * here)
     for each in classes_of(spec):
-        # The fewest that hold all bytes and traffic, one more, and the next multiples of the racks.
+        # From the fewest that hold all bytes and traffic to the second multiple of the racks.
         least = max(at_least(spec, base, each), 1)
         full = -(-least // racks) * racks
-        for n in sorted(n for n in {least, least + 1, full, full + racks} if n <= most):
+        every = range(least, full + racks + 1) if racks <= _MOST_RACKS else {least, least + 1, full, full + racks}
+        for n in sorted(n for n in every if n <= most):
             found.append(case_of(_with(spec, each, n), f"{n} × {each.name}", each.name, n, months))
     return tuple(found)
 

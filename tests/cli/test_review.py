@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 
 import pytest
 from folders import EXAMPLES, TESTS
+from plan_documents import typed
+
+from planner.cli import one_spec
+from planner.export import folder_check
+from planner.plan.document import codec
 
 JOURNAL = (
     '{"event": "run", "said": "A run began.", "time": "2026-11-24T08:00:00Z"}\n'
@@ -78,3 +84,36 @@ def test_a_bound_is_checked_where_something_is_copied(planner):
     elects = planner("check", TESTS / "cases" / "leaders-only" / "plan.json", "--bound")
     assert 0 == elects.code
     assert "it copies nothing between brokers, and no plan copies less" in elects.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        (("bound", "bytes_moved"), 100, "$.bound.bytes_moved is 100; counted again from $.partitions: 1"),
+        (("bound", "gap_percent"), 99.5, "$.bound.gap_percent is 99.5; counted again from $.partitions: 0."),
+        (("headline",), "Copies nothing.", "$.headline is 'Copies nothing.'; the plan's sections say 'Copies 1"),
+        (("limits", 0, "value"), 100, "$.limits[0].value is 100; counted again from $.partitions: 1"),
+    ],
+)
+def test_figures_that_the_partitions_do_not_give_are_refused(whatif, planner, tmp_path, place, value, told):
+    """`check --bound` counts again what the plan states: bytes, gap, headline and the values of limits."""
+    whatif(EXAMPLES / "expand.yaml")
+    folder = tmp_path / "plan"
+    document = json.loads((folder / "plan.json").read_text())
+    *parents, last = place
+    at = document
+    for key in parents:
+        at = at[key]
+    at[last] = value
+    forged = codec.identified(typed(document))
+    files = one_spec.rendered_files(forged)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    kept = {name: (folder / name).read_bytes() for name in ("bound.json", "candidates.parquet")}
+    digests = {name: sha256(content).hexdigest() for name, content in {**files, **kept}.items()}
+    (folder / "SHA256SUMS").write_bytes(folder_check.sums(digests))
+    assert 0 == planner("check", folder).code
+    ran = planner("check", folder, "--bound")
+    assert 1 == ran.code
+    assert told in ran.err

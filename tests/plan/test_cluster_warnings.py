@@ -12,7 +12,14 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, LogDir, Partition, PartitionChange, Reason, Topic
 from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow
 from planner.model.spec import Budget, Changes, NewPartitions, Spec, TopicFilter
-from planner.plan.cluster_warnings import at_min_isr, crowded, led_by_demoted, of_assignment, warnings
+from planner.plan.cluster_warnings import (
+    at_min_isr,
+    crowded,
+    led_by_demoted,
+    of_assignment,
+    preferred_above_caps,
+    warnings,
+)
 from planner.strategies.optimum import solve
 from planner.sweep.budget_steps import first_step
 
@@ -75,6 +82,19 @@ def test_new_topics_too() -> None:
 def test_a_replica_to_spare_is_no_warning(today: int, factor: int, least: int) -> None:
     """No warning if a replica can fail, or if a topic keeps its one replica."""
     assert [] == told(topic("t", today), defaults=least, set_replication_factor=to(factor))
+
+
+def test_preferred_leaders_above_a_cap_are_named_where_others_lead() -> None:
+    """Broker 1 leads one of the three partitions that prefer it: its cap of 2 holds until Kafka elects the others."""
+    rows = [(1, 2), (1, 3), (1, 2)]
+    brokers = (Broker(1, max_leaders=2), Broker(2), Broker(3))
+    parts = tuple(Partition(at, row, leader) for at, (row, leader) in enumerate(zip(rows, (1, 3, 2), strict=True)))
+    spec = Spec(Cluster("c", brokers, (Topic("t", parts),)), Changes(rebalance="none"))
+    problem = build(spec)
+    (warned,) = preferred_above_caps(problem, solve(problem, problem.balance).assignment)
+    assert warned.startswith("broker 1: preferred leader of more partitions than max_leaders (broker 1: 3, at most 2)")
+    led = build(replace(spec, changes=Changes(rebalance="leaders")))
+    assert [] == list(preferred_above_caps(led, solve(led, led.balance).assignment))
 
 
 @pytest.mark.parametrize(

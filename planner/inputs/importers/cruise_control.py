@@ -65,6 +65,8 @@ def read_proposals(text: str, file: str) -> tuple[StatePart, StatePart]:
     """The partitions as the proposals would leave them, and as they are now. ImportStateError names each bad one."""
     value, place = read_alone(text, file)
     proposals = items(value, "proposals")
+    if "partitions" in value:
+        raise ImportStateError([Finding(place, "partitions", "is beside proposals; allowed: one of the two lists")])
     if not proposals:
         message = "no proposals; allowed: what proposals?json=true answers, with at least one"
         raise ImportStateError([Finding(place, "proposals", message)])

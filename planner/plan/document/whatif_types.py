@@ -192,7 +192,7 @@ class GrowthOptionRow(FirstLimit, frozen=True, kw_only=True, rename={"broker_cla
     brokers: Annotated[Count, doc("Brokers in all.")]
     feasible: Annotated[bool, doc("True where a plan keeps every rule.")]
     holds: Annotated[bool, doc("True where they last all months.")]
-    fewest: Annotated[bool, doc("True for the fewest of the class that last all months.")]
+    fewest: Annotated[bool, doc("True for the fewest of the class that last all months, of those tried.")]
     bytes_moved: Annotated[Count | None, doc("Bytes copied between brokers; null where there is no plan.")]
     replicas_moved: Annotated[Count | None, doc("Replicas copied; null where there is no plan.")]
     leaders_changed: Annotated[Count | None, doc("Partitions whose leader changes; null where there is no plan.")]

@@ -92,3 +92,11 @@ def test_a_proposal_without_new_replicas_is_refused() -> None:
 
     with pytest.raises(ImportStateError, match=r"p\.json:1:16: proposals\[0\]\.newReplicas: None aren't replicas"):
         read_proposals('{"proposals": [' + json.dumps(row) + "]}", "p.json")
+
+
+def test_proposals_beside_partitions_are_refused() -> None:
+    """A file with Cruise Control's proposals and Kafka's partitions has two targets."""
+    row = {"topicPartition": "a-0", "oldLeader": 2, "oldReplicas": [2, 1], "newReplicas": [3, 1]}
+
+    with pytest.raises(ImportStateError, match="partitions: is beside proposals; allowed: one of the two lists"):
+        read_proposals(json.dumps({"proposals": [row], "partitions": []}), "p.json")
