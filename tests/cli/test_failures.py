@@ -34,8 +34,6 @@ def spec(tmp_path):
         [[change(*move) for move in moves] for moves in MOVES],
         inputs=[{"path": "spec.yaml", "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}],
     )
-    for batch, moves in zip(made["batches"], MOVES, strict=True):
-        batch["elect"] = [{"topic": move[0], "partition": move[1]} for move in moves]
     (tmp_path / "spec.plan").mkdir()
     (tmp_path / "spec.plan" / "plan.json").write_text(json.dumps({**made, "plan_id": plan_id(made)}))
     return path
