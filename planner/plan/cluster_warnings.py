@@ -166,12 +166,12 @@ def preferred_above_caps(problem: Problem, assignment: IntArray) -> Iterator[str
     led = (broker_loads.leaders_after(problem, assignment), assignment[:, 0])
     counts = [np.bincount(each[each >= 0], minlength=len(problem.targets)) for each in led]
     above = np.flatnonzero(problem.targets & (counts[0] <= problem.caps[1]) & (counts[1] > problem.caps[1]))
-    for at in above[:1].tolist():
-        who, most = brokers(problem.broker_ids[above].tolist()), problem.caps[1, at]
+    if len(above):
+        at, who = above[0], brokers(problem.broker_ids[above].tolist())
         yield (
             f"{who}: preferred leader of more partitions than max_leaders (broker {problem.broker_ids[at]}: "
-            f"{counts[1][at]}, at most {most}), and not leading all; if Kafka elects preferred leaders, the cap is "
-            "exceeded; to reorder them, plan with rebalance: leaders"
+            f"{counts[1][at]}, at most {problem.caps[1, at]}), and not leading all; if Kafka elects preferred leaders, "
+            "the cap is exceeded; to reorder them, plan with rebalance: leaders"
         )
 
 

@@ -16,6 +16,8 @@ from planner.plan.document.comparison_types import THIS_PLAN
 from planner.plan.document.partition_types import PartitionRow, StepRow
 from planner.plan.document.plan_types import RESTART_FILE, Plan
 
+_DIRS = ("log_dirs_before", "log_dirs")
+
 
 def read(path: Path) -> Plan:
     """The plan; PlannerError if the file isn't a plan of this format, was changed, or contradicts itself."""
@@ -145,7 +147,11 @@ def _step(place: tuple[int, int], step: StepRow, row: PartitionRow, reached: Seq
         )
     if step.log_dirs_before is not None or step.log_dirs is not None or row.log_dirs is not None:
         stated = step.log_dirs_before or (), step.log_dirs or ()
-        wanted = step_between(_as_change(row), step.replicas_before, step.replicas)
+        before, after = (getattr(row, key) or () for key in _DIRS)
+        whole = PartitionChange(
+            *row.key, row.replicas_before, row.replicas, row.leader_before, row.size_bytes, row.reason, 0, before, after
+        )
+        wanted = step_between(whole, step.replicas_before, step.replicas)
         for key, seen, right in zip(_DIRS, stated, (wanted.log_dirs_before, wanted.log_dirs), strict=True):
             if seen != right:
                 yield _unlike(place, key, row, seen, right, "as the log dirs of its partition say")
@@ -165,24 +171,6 @@ def _elections(
                 yield f"$.batches[{at}].elect[{number}] is {each.name}{known}; allowed: {why}"
     for key, at in left.items():
         yield f"$.partitions[{at}] ({rows[key].name}) is elected in no batch; allowed: in one of $.batches"
-
-
-_DIRS = ("log_dirs_before", "log_dirs")
-
-
-def _as_change(row: PartitionRow) -> PartitionChange:
-    before, after = (getattr(row, key) or () for key in _DIRS)
-    return PartitionChange(
-        row.topic,
-        row.partition,
-        row.replicas_before,
-        row.replicas,
-        row.leader_before,
-        row.size_bytes,
-        row.reason,
-        log_dirs_before=before,
-        log_dirs=after,
-    )
 
 
 def _unlike(

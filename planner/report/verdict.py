@@ -138,7 +138,8 @@ def failures(plan: Plan) -> Iterator[str]:
             f"{words[term.name.rpartition('_')[2]]}{'' if unchanged else f' (today {amount(term.today, term.unit)})'}"
             for at, term in enumerate(found)
         ]
-        yield f"{after} if the worst {of} fails: {', '.join(told)}{', as today' if unchanged else ''}."
+        as_today = ", as today" if unchanged and after != "Today," else ""
+        yield f"{after} if the worst {of} fails: {', '.join(told)}{as_today}."
 
 
 def replicas_copied(plan: Plan) -> int:

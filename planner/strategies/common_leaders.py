@@ -254,8 +254,7 @@ class _Moves:
         self.caps[1] = self.problem.rows
         if capped and self._best(rows, np.flatnonzero(self.problem.targets)) is not None:
             return OVER_CAPS
-        keys = self.problem.partition_keys
-        names = " and ".join("{}-{}".format(*keys[row]) for row in rows[:2].tolist())
+        names = " and ".join("{}-{}".format(*self.problem.partition_keys[row]) for row in rows[:2].tolist())
         return (
             f"together: {names} can't have a replica on one broker that may lead both; "
             "allowed: leave one of the topics out, or let them move"
@@ -279,9 +278,10 @@ class _Moves:
             if len(ways) == len(rows) and self.leading[broker] + len(rows) <= self.caps[1, broker]:
                 over = np.maximum(self.leading[broker] + np.array([0, len(rows)]) - self.lead_most[broker], 0)
                 outside = sum(way.outside for way in ways) + BROKER_PRICE * float(over[1] - over[0])
-                key = self._order(_Way(outside, sum(way.copied for way in ways), int(self.leading[broker]), broker))
-                last = ranks is not None and bool((ranks[self.problem.topic_of[rows], broker] >= DEMOTED).any())
-                best = min(best or ((2.0,), broker), ((float(last), *key), broker))
+                whole = _Way(outside, sum(way.copied for way in ways), int(self.leading[broker]), broker)
+                last = 0.0 if ranks is None else float((ranks[self.problem.topic_of[rows], broker] >= DEMOTED).any())
+                found = (last, *self._order(whole)), broker
+                best = min(best or found, found)
         return best
 
     def _order(self, way: _Way) -> tuple[float, ...]:

@@ -153,5 +153,5 @@ def test_a_limit_on_failures_is_not_kept_by_replicas_out_of_sync() -> None:
         )
     plan = refused.value.plan
     assert ("limits.broker_offline", 0, 1) == (plan.limits[0].key, plan.limits[0].limit, plan.limits[0].value)
-    told = "Today, if the worst broker fails: 1 partition offline, 1 refusing acks=all writes, as today."
+    told = "Today, if the worst broker fails: 1 partition offline, 1 refusing acks=all writes."
     assert [told] == list(verdict.failures(plan))
