@@ -162,7 +162,8 @@ def _write_row(path: Path, spec: Spec, wanted: Sequence[sizing.Combination], num
     try:
         text = with_brokers(path.read_text(encoding="utf-8-sig"), of.added, of.removed, of.broker_class, share, title)
     except ValueError as error:
-        raise SetupError(f"{path}: can't be rewritten: {error}; allowed: each key on a line of its own") from None
+        allowed = "allowed: each key at the beginning of a line, and no alias of a value that changes or sizing have"
+        raise SetupError(f"{path}: can't be rewritten: {error}; {allowed}") from None
     output_folder.replace_file(out, text.encode())
 
 

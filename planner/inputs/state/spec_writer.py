@@ -6,18 +6,32 @@ The YAML library quotes all names; numbers need none.
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import yaml
 
 from planner.inputs.importers.terraform_show import Targets
 from planner.inputs.yaml_source import read_yaml
 from planner.model.cluster import OF_TOPIC, Broker, Config, PartitionKey, Topic
+from planner.model.errors import SpecError
 from planner.model.generated_text import with_digest, yaml_scalar
 
 _WORD = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes numbers without exponents, because with one they are read as text."""
+
+
+def _float(dumper: yaml.SafeDumper, value: float) -> yaml.ScalarNode:
+    digits = f"{Decimal(repr(value)):f}"
+    return dumper.represent_scalar("tag:yaml.org,2002:float", digits if "." in digits else f"{digits}.0")
+
+
+_Dumper.add_representer(float, _float)
 
 TITLE = "Written by planner import; a part of a spec, to be completed with what is to change."
 
@@ -100,7 +114,9 @@ def _flow(value: object) -> str:
             return f"[{', '.join(map(_flow, value))}]"
     if isinstance(value, str) and not _WORD.fullmatch(value):
         return yaml_scalar(value)
-    return yaml.safe_dump([value], default_flow_style=True, allow_unicode=True, width=sys.maxsize).strip()[1:-1]
+    return yaml.dump([value], Dumper=_Dumper, default_flow_style=True, allow_unicode=True, width=sys.maxsize).strip()[
+        1:-1
+    ]
 
 
 def describe(topics: Iterable[Topic]) -> str:
@@ -180,12 +196,12 @@ def with_brokers(
     """A spec's YAML with other changes of brokers, and without `sizing`. All other text stays as it is.
 
     `title` is its first comment. `disk_used` becomes `limits.disk_used` if the spec states none. ValueError if the
-    top-level keys are in braces.
+    top-level keys are in braces, or if the lines that stay would say something else.
     """
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode) or root.flow_style:
         raise ValueError("the keys of the file are in braces")
-    stated, lines = yaml.safe_load(text), text.splitlines(keepends=True)
+    stated, lines = read_yaml(text, "").value, text.splitlines(keepends=True)
     limits = stated.get("limits") or {}
     limited = disk_used is None or "disk_used" in limits
     made = {"changes", "sizing"} if limited else {"changes", "sizing", "limits"}
@@ -212,7 +228,23 @@ def with_brokers(
         block.append(f"limits: {_flow({**limits, 'disk_used': disk_used})}\n")
     if kept and not kept[-1].endswith("\n"):
         kept[-1] += "\n"
-    return with_digest(title, "".join([*kept, *block]))
+    return require_same(stated, made, changes, with_digest(title, "".join([*kept, *block])))
+
+
+def require_same(stated: Mapping[str, object], made: Set[str], changes: Mapping[str, object], text: str) -> str:
+    """The text of a spec whose keys `made` were written anew; ValueError unless it says all else as `stated`.
+
+    An alias in a line that stays may need an anchor in one that doesn't, and no key can follow `...` or keys that are
+    indented.
+    """
+    try:
+        found = read_yaml(text, "").value
+    except SpecError as error:
+        raise ValueError(f"without today's {', '.join(sorted(made))}, it is {error.findings[0].message}") from None
+    before, after = ({key: value for key, value in of.items() if key not in made} for of in (stated, found))
+    if before != after or not changes.items() <= found["changes"].items():
+        raise ValueError(f"without today's {', '.join(sorted(made))}, its other keys would say something else")
+    return text
 
 
 # Keys that ask for another change, or for balance that copies more. Rules and limits stay.
@@ -244,4 +276,4 @@ def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
         "balance": dict.fromkeys(("replicas", "leaders", "topic_replicas", "disk"), "none"),
         "sweep": {"candidates": 30},
     }
-    return with_digest(title, yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120))
+    return with_digest(title, yaml.dump(kept, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))

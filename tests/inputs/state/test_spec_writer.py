@@ -19,6 +19,7 @@ from planner.inputs.state.spec_writer import (
     topic_configs,
     with_brokers,
 )
+from planner.inputs.yaml_source import read_yaml
 from planner.model.cluster import Broker, Partition, Topic
 from planner.model.generated_text import is_as_written
 
@@ -136,6 +137,35 @@ def test_a_file_in_braces_is_not_rewritten() -> None:
     """A spec in braces is refused, because its keys aren't on lines of their own."""
     with pytest.raises(ValueError, match="in braces"):
         with_brokers("{version: 1}", [], [], "x", None, "Of eight.")
+
+
+def test_values_stay_as_the_planner_reads_them() -> None:
+    """Octal and sexagesimal numbers stay text, as in the spec; small numbers get no exponent."""
+    config = "{a: 010, b: 1:30, c: 2026-01-01, d: yes, e: 0x10, f: 0.00001}"
+    given = SPEC.replace("set_replication_factor: [", f"create_topics: [{{name: 0123, config: {config}}}, ")
+    given += "limits: {bytes_moved: 0100000000}\n"
+    made = read_yaml(with_brokers(given, [], [], "x", "75%", "Of eight."), "").value
+    kept = {"a": "010", "b": "1:30", "c": "2026-01-01", "d": True, "e": "0x10", "f": 0.00001}
+    assert {"name": "0123", "config": kept} == made["changes"]["create_topics"][0]
+    assert {"bytes_moved": "0100000000", "disk_used": "75%"} == made["limits"]
+    priced = "cluster: {brokers: [{id: 4}]}\nprices: {cross_rack_per_gib: 0.00001}\n"
+    assert {"cross_rack_per_gib": 0.00001} == read_yaml(drained(priced, 4, 5, "relieved"), "").value["prices"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        SPEC.replace("\n", "\n  ").rstrip(" "),
+        SPEC + "...\n",
+        SPEC.replace("brokers_per_rack: 2", "brokers_per_rack: &two 2").replace("{disk: 5%}", "{leaders: *two}"),
+    ],
+    ids=["indented", "with an end", "with an alias of what goes"],
+)
+def test_a_file_that_would_say_something_else_is_not_rewritten(given: str) -> None:
+    """A spec is refused if it can't be read, or says something else, without its `changes` and `sizing`."""
+    assert read_yaml(given, "").value["sizing"]
+    with pytest.raises(ValueError, match=r"without today's changes, sizing, it"):
+        with_brokers(given, [Broker(7)], [], "x", None, "Of eight.")
 
 
 def test_a_drains_broker_sets_keep_todays_brokers() -> None:
