@@ -68,7 +68,8 @@ _MANTISSA_BITS = 7
 _GROWTH_DIGITS, _COVERAGE_DIGITS = 5, 4
 # A cluster has at most some 200,000 partitions; the limit keeps a manipulated file from using all memory.
 MOST_ROWS = 2_000_000
-_MOST_VALUE = 2.0**63
+# More than any size or rate. Rates are whole numbers that floats hold exactly.
+_MOST_VALUE, _MOST_RATE = 2.0**63, 2.0**53
 # A topic is trusted if at least this share of its history is known, and at most this share of its values is unusable.
 LEAST_COVERAGE, MOST_UNUSABLE = 0.5, 0.05
 _ALLOWED = "allowed: what planner load writes"
@@ -187,7 +188,7 @@ def _fault(rows: pa.Table) -> str | None:
     growths = [(name, pc.add(rows[name], 1)) for name in ("growth_per_month", "growth_low", "growth_high")]
     for name, column in (*numbers, *growths):
         values = np.asarray(column.fill_null(0), dtype=np.float64)
-        if not np.all((values >= 0) & (values < _MOST_VALUE)):
+        if not np.all((values >= 0) & (values < (_MOST_RATE if name in RATE_COLUMNS else _MOST_VALUE))):
             return f"has a value of {name} that is negative, endless or no number"
     if len(rows.group_by(["topic", "partition"], use_threads=False).aggregate([])) < len(rows):
         return "has a partition twice"

@@ -17,6 +17,9 @@ HOUR_SECONDS, HOURS_OF_WEEK = 3600, 168
 GROWTH_HOURS = 2 * HOURS_OF_WEEK + 12
 # A twelfth of 365.25 days.
 _MONTH_HOURS = 730.5
+# The most growth per month that is forecast; the YAML may state as much. A history in which a topic begins may have any
+# growth, but no topic grows a hundredfold every month.
+MOST_GROWTH = 99.0
 # If the write rate at the end is at least this many times the mean, the mean doesn't represent today.
 _OUTGROWN = 1.25
 # Any Monday at 00:00 UTC.
@@ -155,14 +158,14 @@ def topic_growth(
 ) -> NDArray[np.floating[Any]]:
     """(T,) the growth of each topic: the mean growth (N,) of its partitions, weighted by their rates in (N,).
 
-    NaN if no partition's growth is known. A rate counts as at least 1 byte/s, so that a topic whose rates are 0 or
-    unknown (NaN) gets the plain mean.
+    NaN if no partition's growth is known, and at most MOST_GROWTH. A rate counts as at least 1 byte/s, so that a topic
+    whose rates are 0 or unknown (NaN) gets the plain mean.
     """
     known = ~np.isnan(growth)
     weights = np.nan_to_num(rates[known]).clip(min=1)
     sums = np.bincount(topic_of[known], weights=weights * growth[known], minlength=topics)
     totals = np.bincount(topic_of[known], weights=weights, minlength=topics)
-    return np.where(totals > 0, sums / totals.clip(min=1), np.nan)
+    return np.where(totals > 0, np.minimum(sums / totals.clip(min=1), MOST_GROWTH), np.nan)
 
 
 # The most hours that become scenarios, because each adds a load to the optimum and to its proof.

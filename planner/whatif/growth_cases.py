@@ -140,7 +140,8 @@ def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> GrowthCa
     then = ahead.at(months)
     ppm = np.full(problem.rows, _MILLION, dtype=np.int64)
     sized = problem.size_bytes > 0
-    ppm[sized] = then.size_bytes[sized] * (_MILLION / problem.size_bytes[sized])
+    # No more than a millionfold, so that a product with a size stays below 2^63.
+    ppm[sized] = np.minimum(then.size_bytes[sized] * (_MILLION / problem.size_bytes[sized]), _MILLION**2)
     ahead = replace(ahead, problem=replace(problem, scenario_names=(f"in {months} months",), scenario_ppm=ppm[None, :]))
     return GrowthCase(name, of, added, ahead, problem.disk_limit_bytes, network_limits(spec), months)
 

@@ -15,6 +15,7 @@ from planner.model.errors import SpecError
 from planner.model.growth_forecast import at_history_end
 from planner.model.load_history import About, Span
 from planner.model.spec import Choice, Rate
+from planner.whatif import growth_cases
 
 SPAN = Span(MONDAY, MONDAY + 28 * 24)
 SPEC = """\
@@ -73,6 +74,23 @@ def test_sizes_rates_and_growth_come_from_the_profile(tmp_path: Path) -> None:
     months = 28 * 24 / 730.5
     assert found.growth.at_end == {"orders": pytest.approx(1e6 * months * log(2) / (1 - 0.5**months), rel=0.01)}
     assert ["s.yaml", "load.parquet"] == [each.path for each in found.inputs]
+
+
+def test_a_topic_that_began_in_the_history_can_be_forecast(tmp_path: Path) -> None:
+    """A topic that is written 2,000 times as fast in its second week grows a hundredfold each month, no more."""
+    span, rows = Span(MONDAY, MONDAY + 15 * 24), []
+    for hour in range(span.hours):
+        rows += [("orders", at, (MONDAY + hour) * 3600, 1000 * (2000 if hour >= 168 else 1), 50, 9000) for at in (0, 1)]
+    made = rows_of(list(load_profile_statistics.blocks([sample_batch(*rows)], span)), span)
+    assert min(made["growth_per_month"].to_pylist()) > 1e12
+    (tmp_path / "load.parquet").write_bytes(load_profile_file.encoded(pa.Table.from_batches([made]), About(span)))
+
+    found = reading.load(spec(tmp_path))
+
+    assert [Rate("orders", 99_000_000)] == [*found.growth.rates]
+    cases = growth_cases.cases(found, 120)
+    sizes = cases[0].forecast.sizes(120)
+    assert ((sizes >= 0) & (sizes < 2**62)).all()
 
 
 def test_what_the_yaml_states_takes_precedence(tmp_path: Path) -> None:

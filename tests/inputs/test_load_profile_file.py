@@ -111,6 +111,7 @@ def changed(name: str, values: list[object]) -> bytes:
         ("partition", [0, 0], "has a partition twice"),
         ("partition", [-1, 0], "has a value of partition that is negative"),
         ("size_bytes", [-1, 0], "has a value of size_bytes that is negative"),
+        ("bytes_in_per_sec_mean", [2**62, 0], "has a value of bytes_in_per_sec_mean that is negative, endless"),
         ("hours_in", [[1.0], [1.0]], "has hours_in of 1 hours instead of 168"),
         ("hours_in", [[float("nan")] * 168] * 2, "has a value of hours_in that is negative, endless or no number"),
         ("hours_out", [[1.0] * 169, [1.0] * 168], "has more than 2,000,000 partitions or more hours than theirs"),

@@ -66,13 +66,14 @@ def test_hours_follow_the_rate_that_counts() -> None:
 
 def test_a_topic_grows_as_its_partitions_do_weighted_by_rates() -> None:
     """A topic's growth is its partitions' mean, weighted by rates if there are any; unknown growth is left out."""
-    growth = np.array([0.1, 0.5, np.nan, 0.1, 0.3, np.nan])
-    rates = np.array([3.0, 1.0, 9.0, np.nan, 0.0, 7.0])
+    growth = np.array([0.1, 0.5, np.nan, 0.1, 0.3, np.nan, 1e14])
+    rates = np.array([3.0, 1.0, 9.0, np.nan, 0.0, 7.0, 5.0])
 
-    found = topic_growth(np.array([0, 0, 0, 1, 1, 2]), 3, growth, rates)
+    found = topic_growth(np.array([0, 0, 0, 1, 1, 2, 3]), 4, growth, rates)
 
     assert [0.2, 0.2] == pytest.approx(found[:2].tolist())
     assert np.isnan(found[2])
+    assert 99.0 == found[3], "a topic that began in the history"
 
 
 def test_the_hours_with_the_highest_loads_are_chosen_each_once() -> None:
