@@ -106,8 +106,11 @@ def _add_row(cells: Mapping[str, str], found: dict[str, _GroupLines]) -> None:
         return
     topic, member = cells.get("TOPIC"), cells["CONSUMER-ID"].strip()
     if topic is None:
-        assignment = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT", MISSING)).strip()
-        owned = set(_assigned(assignment))
+        assignment = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT"))
+        owned = set() if assignment is None else set(_assigned(assignment.strip()))
+        # The end of a long line gets lost where it is cut off.
+        if assignment is not None and (count := cells.get("#PARTITIONS", "")).isdecimal() and int(count) != len(owned):
+            raise ValueError(f"member {member[:60]!r} has {count} in #PARTITIONS, and an assignment of {len(owned)}")
         group.owned.setdefault(cells["CONSUMER-ID"], set()).update(owned)
         group.topics |= {name for name, _ in owned}
         return

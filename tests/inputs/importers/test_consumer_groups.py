@@ -56,6 +56,21 @@ def test_members_without_their_partitions():
     assert (DescribedGroup("billing", "", {"b-1": ()}, ()),) == consumer_groups.parse(text, "g")
 
 
+@pytest.mark.parametrize(
+    ("text", "cut", "said"),
+    [
+        (MEMBERS_3, ("orders(0), payments(0)", "orders(0)"), "3:1: member 'b-1-8f1d2c3e' has 2 in #PARTITIONS, and an"),
+        (MEMBERS_3, ("orders(1)", "-"), "4:1: member 'b-2-77aa01bc' has 1 in #PARTITIONS, and an assignment of 0"),
+        (MEMBERS_4, ("7               orders:1 ", "7  orders:1,2 "), "4:1: member 'b-2-77aa01bc' has 1 in #PARTITIONS"),
+    ],
+)
+def test_an_assignment_has_as_many_partitions_as_its_line_says(text, cut, said):
+    """A line that was cut off, or edited, is refused: its member has more or fewer partitions than are counted."""
+    with pytest.raises(ImportStateError) as caught:
+        consumer_groups.parse(text.replace(*cut, 1), "g")
+    assert f"g:{said}" in str(caught.value)
+
+
 def test_state_and_members_in_one_file():
     """Several outputs in one file, with Kafka's messages between them, are joined by group."""
     told = "Consumer group 'empty' has no active members.\n"
