@@ -85,7 +85,7 @@ def load(assignor: str) -> Assignor:
         raise PlannerError(f"assignor {assignor!r} isn't known; {allowed}")
     try:
         function: Assignor = getattr(importlib.import_module(module), name)
-    except Exception as error:  # a user's own module may raise anything
+    except (Exception, SystemExit) as error:  # a user's own module may raise anything
         reason = f"{type(error).__name__}: {error}"
         raise PlannerError(f"assignor {assignor!r} can't be loaded: {reason}; {allowed}") from error
     return function
@@ -127,7 +127,7 @@ def _own(
     try:
         given = function(dict(counts), dict(members), {member: list(held) for member, held in owned.items()})
         pairs = [(member, topic, partition) for member, held in given.items() for topic, partition in held]
-    except Exception as error:  # a user's own function may raise anything, and give anything
+    except (Exception, SystemExit) as error:  # a user's own function may raise anything, and give anything
         reason = f"{type(error).__name__}: {error}"
         takes = "allowed: a function of topics, subscriptions and owned that gives each member its partitions"
         raise PlannerError(f"assignor {assignor!r} doesn't assign: {reason}; {takes}") from error

@@ -101,6 +101,7 @@ def test_the_examples_assignor(monkeypatch):
         ("gives_unread", "return {'b': [('t', 0)]}", "gives t-0 to 'b'"),
         ("raises", "return topics['x']", "doesn't assign: KeyError: 'x'; allowed: a function of topics"),
         ("gives_nothing", "return None", "doesn't assign: AttributeError"),
+        ("ends", "raise SystemExit(3)", "doesn't assign: SystemExit: 3; allowed: a function of topics"),
     ],
 )
 def test_an_own_assignor_is_checked(own, module, body, said):
