@@ -6,6 +6,7 @@ Paths are all that Spark can read, including `s3a://`. A file's name and its beg
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -97,6 +98,11 @@ def _unread(columns: Sequence[str], file: str, called: Mapping[str, str]) -> Ite
         )
 
 
+def _literal(file: str) -> str:
+    """The path, escaped if there is a file or folder of this name, because Spark reads all files that match a path."""
+    return re.sub(r"([][{}*?\\])", r"\\\1", file) if os.path.lexists(file) else file
+
+
 def _reader(spark: SparkSession) -> DataFrameReader:
     return spark.read.options(**_WITHOUT_CHECKSUMS)
 
@@ -105,21 +111,23 @@ def _opened(spark: SparkSession, file: str) -> DataFrame | MetricsFormat:
     """The table in a file or folder, or the kind of its text."""
     try:
         # This reads only names: for a folder, the names of its files.
-        inside = _reader(spark).format("binaryFile").load(file).select("path").limit(_NAMES_READ).toArrow()["path"]
+        inside = (
+            _reader(spark).format("binaryFile").load(_literal(file)).select("path").limit(_NAMES_READ).toArrow()["path"]
+        )
         names = sorted(inside.to_pylist())
         kinds = {_table_kind(name): name for name in names}
         if len(kinds) > 1:
             shown = " and ".join(sorted(name.rpartition("/")[2] for name in kinds.values()))
             raise PlannerError(f"{file}: has files of several kinds, {shown}; allowed: a folder with files of one kind")
         if "parquet" in kinds:
-            return _reader(spark).parquet(file)
+            return _reader(spark).parquet(_literal(file))
         head = _head(spark, file)
         if "csv" in kinds:
             return _csv(spark, file, next(iter(head), ""), single=len(names) == 1)
         if kind := metric_files.file_kind("\n".join(head)[:_HEAD_CHARACTERS]):
             return kind
         if head and head[0].lstrip().startswith("{"):
-            return _reader(spark).json(file, primitivesAsString=True)
+            return _reader(spark).json(_literal(file), primitivesAsString=True)
     except PlannerError:
         raise
     except Exception as error:  # the path, the file system and the format raise many kinds of errors
@@ -134,7 +142,7 @@ def _opened(spark: SparkSession, file: str) -> DataFrame | MetricsFormat:
 
 def _head(spark: SparkSession, file: str) -> list[str]:
     """The first lines of a file, or of a file in the folder, without empty lines."""
-    lines = _reader(spark).text(file).limit(_LINES_READ).toArrow()["value"]
+    lines = _reader(spark).text(_literal(file)).limit(_LINES_READ).toArrow()["value"]
     head = [line for line in map(_text, lines.cast("binary").to_pylist()) if line.strip()]
     if any("\0" in line for line in head):
         raise PlannerError(f"{file}: isn't text in UTF-8: it has zero bytes, as UTF-16 does; allowed: UTF-8")
@@ -155,7 +163,7 @@ def _csv(spark: SparkSession, file: str, header: str, *, single: bool) -> DataFr
     # Spark invents a name for a column without one (such as pandas' index) and wouldn't find this name in the header.
     unnamed = "" in names
     rows = _reader(spark).options(mode="FAILFAST", columnPruning=unnamed and not single)
-    return rows.csv(file, header=True, enforceSchema=unnamed and single)
+    return rows.csv(_literal(file), header=True, enforceSchema=unnamed and single)
 
 
 def _fields(line: str) -> list[str]:
@@ -309,7 +317,11 @@ def _measures(spark: SparkSession, kind: MetricsFormat, files: Sequence[str]) ->
     from pyspark.sql.pandas.types import from_arrow_schema
 
     whole = kind != "export"
-    text = _reader(spark).text(list(files), wholetext=whole).select(fn.input_file_name().alias("file"), "value")
+    text = (
+        _reader(spark)
+        .text([*map(_literal, files)], wholetext=whole)
+        .select(fn.input_file_name().alias("file"), "value")
+    )
     return text.mapInArrow(partial(_parsed, kind), from_arrow_schema(MEASURE_SCHEMA))
 
 

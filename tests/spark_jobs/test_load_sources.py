@@ -207,6 +207,16 @@ def test_a_folder_of_tables_and_other_files_is_refused(spark: Any, tmp_path: Pat
         load_sources.read(spark, [str(tmp_path)], {})
 
 
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_a_file_is_read_whatever_its_name_would_match(spark: Any, tmp_path: Path, kind: str) -> None:
+    """A file whose name is a pattern is read itself, and not the files that match; other patterns match files."""
+    named = written(tmp_path, kind).rename(tmp_path / f"rows[1]{{a}}.{kind}")
+    (tmp_path / f"rows1a.{kind}").write_bytes(named.read_bytes().replace(b"2026", b"2025"))
+
+    assert EXPECTED == samples(spark, named)
+    assert {EXPECTED[0][2]} < {row[2] for row in samples(spark, tmp_path / f"rows*.{kind}")}
+
+
 def test_a_file_given_twice_is_refused(spark: Any, tmp_path: Path) -> None:
     """A file is refused if it is given twice by name, or by name and in its folder."""
     file = written(tmp_path, "parquet")
