@@ -25,13 +25,12 @@ _WORD = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 class _Dumper(yaml.SafeDumper):
     """Writes numbers without exponents, because with one they are read as text."""
 
+    def represent_float(self, value: float) -> yaml.ScalarNode:
+        digits = f"{Decimal(repr(value)):f}"
+        return self.represent_scalar("tag:yaml.org,2002:float", digits if "." in digits else f"{digits}.0")
 
-def _float(dumper: yaml.SafeDumper, value: float) -> yaml.ScalarNode:
-    digits = f"{Decimal(repr(value)):f}"
-    return dumper.represent_scalar("tag:yaml.org,2002:float", digits if "." in digits else f"{digits}.0")
 
-
-_Dumper.add_representer(float, _float)
+_Dumper.add_representer(float, _Dumper.represent_float)
 
 TITLE = "Written by planner import; a part of a spec, to be completed with what is to change."
 
