@@ -4,6 +4,7 @@
 A reassignment completes after `polls` questions. One of the `lost` partitions is given up at the first question, as
 if somebody canceled it. For `lag` more questions, the asked broker still shows the old replicas, as one that lags
 behind the controller does.
+Tools fail as often as `failing` says: {tool: times}, or {"tool --option": times}.
 If `times_out`, a broker to throttle is down: --execute with a throttle gives up.
 If `refuses_dirs`, a planned log dir is cordoned: --execute fails after it has started the moves.
 The tools don't know `unknown_options`, {tool: options}, as the tools of Kafka 3.9 lack some of today's options.
@@ -48,8 +49,9 @@ def run(script: str, arguments: list[str]) -> int:
     cluster["calls"].append([tool, *(word for word in options if word != "--bootstrap-server")])
     cluster.setdefault("arguments", []).append([tool, *arguments])
     cluster.setdefault("kafka_opts", []).append(os.environ.get("KAFKA_OPTS", ""))
-    if cluster.get("failing", {}).get(tool):
-        cluster["failing"][tool] -= 1
+    failing = cluster.get("failing", {})
+    if key := next((each for each in (tool, *(f"{tool} {word}" for word in options)) if failing.get(each)), None):
+        failing[key] -= 1
         _write(state, cluster)
         sys.stderr.write(f"Error: {tool} fails\n")
         return 1

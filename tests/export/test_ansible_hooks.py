@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from folders import ROOT
-from test_ansible import ORIGIN, TARGET, Site, at, leaders_only, plan, staged
+from test_ansible import ORIGIN, STEP, TARGET, Site, at, leaders_only, plan, staged
 
 pytestmark = pytest.mark.ansible
 
@@ -220,6 +220,25 @@ def test_a_full_disk_stops_the_run(site: Site) -> None:
     held = site.play("apply", "-e", json.dumps(unknown | {"kafka_reassign_guard_seconds": 1}))
     assert (2, 0) == (held.code, site.calls("--execute")), held.output
     assert "the lag of consumer group nobody is unknown" in held.text
+
+
+@pytest.mark.parametrize("cancels", [True, False])
+def test_what_an_interrupted_run_left_is_canceled_if_a_disk_is_full(site: Site, cancels: bool) -> None:
+    """A full disk cancels also what an interrupted run left, though the tool fails once. --check cancels nothing."""
+    size = [{"broker": 4, "logDirs": [{"logDir": "/a", "error": None, "partitions": [{"partition": "x", "size": 9}]}]}]
+    site.set_cluster(partitions=at(ORIGIN, a_2={"target": STEP["a-2"], "polls": 9000}), log_dirs_print=size)
+    site.set_cluster(failing={"kafka-reassign-partitions --cancel": 1})
+    plan = site.folder / "ansible/roles/kafka_reassign/vars/main/plan.yml"
+    plan.write_text(plan.read_text().replace("kafka_reassign_disk_limits: {}", "kafka_reassign_disk_limits: {4: 8}"))
+    given = {"kafka_reassign_guard_seconds": 0, "kafka_reassign_cordon": False}
+    given |= {} if cancels else {"kafka_reassign_reactions": {"disk": "hold"}, "kafka_reassign_hold_seconds": 0}
+    if cancels:
+        assert 2 == site.play("apply", "-e", json.dumps(given), "--check").code
+        assert 0 == site.calls("--cancel")
+    run = site.play("apply", "-e", json.dumps(given))
+    assert (2, cancels) == (run.code, site.calls("--cancel") > 0), run.output
+    assert cancels == (site.cluster["partitions"]["a-2"]["target"] is None)
+    assert "What an interrupted run left isn't complete: " in run.text
 
 
 def test_a_webhook_is_told_of_elections_that_fail(site: Site, webhook: tuple[str, list[dict[str, Any]]]) -> None:
