@@ -47,6 +47,16 @@ class Connection(local.Connection):
             raise AnsibleConnectionFailure("Connection reset by peer")
         return super().exec_command(*given, **named)
 """
+# A connection that loses the answer of the first command that has started a batch.
+LOSES = (
+    BREAKS.partition("        left =")[0]
+    + """        answer, cluster = super().exec_command(*given, **named), pathlib.Path({path!r})
+        if '"--execute"' in cluster.read_text() and not pathlib.Path(__file__ + ".lost").exists():
+            pathlib.Path(__file__ + ".lost").touch()
+            raise AnsibleConnectionFailure("Connection reset by peer")
+        return answer
+"""
+)
 # A guard command: at its second start, during the first batch, it breaks the connection.
 SECOND = """import pathlib
 starts, path = pathlib.Path(__file__ + ".starts"), pathlib.Path({path!r})
@@ -185,6 +195,23 @@ def test_a_connection_that_breaks_holds_the_run(site: Site) -> None:
     held = "HELD, Batch 01 of 3: the admin host has no answer: Connection reset by peer. Replicas keep moving"
     goes_on = "GOES ON, Batch 01 of 3, no longer held: the admin host has no answer: Connection reset by peer."
     assert (True, True) == (held in run.text, goes_on in said(site)), run.output
+
+
+@pytest.mark.parametrize("cancels", [False, True], ids=["moves", "is canceled"])
+def test_a_start_whose_answer_is_lost_is_told(site: Site, cancels: bool) -> None:
+    """The run doesn't say that nothing was started, and cancels what may move if it is asked to."""
+    folder = site.folder / "ansible" / "connection_plugins"
+    folder.mkdir()
+    (folder / "breaks.py").write_text(LOSES.format(path=str(site.bin_dir / "cluster.json")))
+    site.set_cluster(polls=9)
+    settings = {"kafka_reassign_cancel_on_failure": cancels, "ansible_connection": "breaks"}
+    run = site.play("apply", "-e", json.dumps(settings))
+    assert (2, cancels) == (run.code, site.calls("--cancel") == 1), run.output
+    assert cancels == (site.cluster["partitions"]["a-0"]["target"] is None)
+    goes_on = "Its moves were canceled" if cancels else "If it moves, it goes on"
+    told = f"Batch 01 may have been started, or not: its start gave no answer. {goes_on}: the admin host has no answer"
+    assert (True, True) == (told in run.text, told in said(site)[-2]), run.output
+    assert (0, TARGET) == (site.play("apply").code, site.replicas())
 
 
 def test_no_task_timeout_ends_a_batch(site: Site) -> None:

@@ -195,6 +195,11 @@ def test_settings_that_cannot_be_are_refused(site: Site) -> None:
             "batches=1",
             "-e kafka_reassign_batches: it isn't a setting; the plan and the role set it; allowed: the settings in",
         ),
+        (
+            "direction=rollback",
+            "-e kafka_reassign_direction=rollback: this playbook's direction is apply; allowed: only",
+        ),
+        ("stop_file=~/stop", "kafka_reassign_stop_file is '~/stop'; allowed: an absolute path. Nothing was started"),
         ("bin_dir=/no/bin", "/no/bin/kafka-broker-api-versions.sh can't be started: No such file or directory"),
     ):
         run = site.play("apply", "-e", f"kafka_reassign_{given}")

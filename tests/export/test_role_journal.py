@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from role_files import loaded
 
 from planner.report import run_journal
 
 journal, wait = loaded("module_utils/kafka_reassign_journal"), loaded("action_plugins/kafka_reassign")
+throttles = loaded("module_utils/kafka_reassign_throttles")
 
 FIRST = {"batch": "01", "seconds": 60, "planned_seconds": 50, "copied_bytes": 2_100, "planned_bytes": 2_000}
 SECOND = {"batch": "02", "seconds": 120, "planned_seconds": 100, "copied_bytes": 4_000, "planned_bytes": 4_000}
@@ -34,6 +36,15 @@ def test_without_a_journal_nothing_is_written(tmp_path: Path) -> None:
     journal.append("", [{"event": "run", "said": "A run began."}])
     assert {"seconds": 0, "figures": [], "elections": []} == journal.summary("")
     assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("damaged", ["", "[]", '{"rates": ["5'])
+def test_a_damaged_record_is_named(tmp_path: Path, damaged: str) -> None:
+    """A record of throttles or cordons that can't be read stops the run, which names the file. It isn't ignored."""
+    record = tmp_path / "throttles-0123456789ab.json"
+    record.write_text(damaged)
+    with pytest.raises(throttles.ToolError, match=f"^{record} is damaged. .* move it away; then the throttles or"):
+        throttles.Record.found(tmp_path, {"a": ("id-a", {})})
 
 
 def test_a_run_is_added_up_from_its_batches(tmp_path: Path) -> None:

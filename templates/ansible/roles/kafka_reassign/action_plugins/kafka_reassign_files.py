@@ -17,6 +17,9 @@ _NAME, _OPTION = re.compile(_PREFIX + r"\w+"), re.compile(rf"^ +({_PREFIX}\w+):"
 # An inventory variable at least this similar to a setting is misspelled. Other variables may be another playbook's.
 _ALIKE = 0.85
 _MAPPINGS = ("kafka_reassign_environment", "kafka_reassign_reactions", "kafka_reassign_lag_limits")
+# Nobody would notice that these are elsewhere: a stop file that stops nothing, throttles that no later run restores.
+_PATHS = ("kafka_reassign_stop_file", "kafka_reassign_throttle_file", "kafka_reassign_journal_dir")
+_DIRECTION = "kafka_reassign_direction"
 
 
 def reviewed(file, digest):
@@ -104,6 +107,14 @@ class ActionModule(ActionBase):
             if found := misspelled(names - known, settings, alike):
                 said = f"{where}{found[0]}: there is no such setting; the nearest is {found[1]}. Nothing was started"
                 raise AnsibleActionFail(said)
+        direction = task_vars.get(_DIRECTION)
+        if (own := self._task.get_vars().get(_DIRECTION, direction)) != direction:
+            said = f"-e {_DIRECTION}={direction}: this playbook's direction is {own}"
+            raise AnsibleActionFail(f"{said}; allowed: only for verify.yml. Nothing was started")
+        for name in _PATHS:
+            path = self._templar.template(task_vars.get(name))
+            if path and not str(path).startswith("/"):
+                raise AnsibleActionFail(f"{name} is '{path}'; allowed: an absolute path. Nothing was started")
         for name in _MAPPINGS:
             # Ansible accepts `key=value` as a mapping when it checks a role's arguments, but the value stays a string.
             if not isinstance(value := self._templar.template(task_vars.get(name, {})), Mapping):

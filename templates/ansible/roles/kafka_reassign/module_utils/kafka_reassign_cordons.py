@@ -6,11 +6,9 @@ Kafka 4.3 and newer put no new topic or partition on a cordoned broker. Reassign
 # Runs on the admin host: the standard library and Python 3.8 are enough.
 from __future__ import annotations
 
-import json
-
 from ansible.module_utils import kafka_reassign_output as output
 from ansible.module_utils.kafka_reassign_cluster import ToolError, alteration, shortened
-from ansible.module_utils.kafka_reassign_journal import folder_of, replace_json
+from ansible.module_utils.kafka_reassign_journal import folder_of, read_json, replace_json
 
 # Kafka 4.3 says this if the cluster's metadata.version is still that of an older Kafka.
 _TOO_OLD = "requires metadata.version"
@@ -36,7 +34,7 @@ class Cordons:
         self.changes = not cluster.module.check_mode
         folder = folder_of(self.given["journal_dir"], make=self.changes)
         self.path = folder / f"cordons-{self.given['plan_id'][:12]}.json"
-        self.record = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.record = read_json(self.path)
 
     def put(self):
         """Cordon the brokers that leave. Returns `changed`, and sentences on brokers cordoned and not cordoned."""

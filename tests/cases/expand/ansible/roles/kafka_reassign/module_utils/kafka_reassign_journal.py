@@ -9,6 +9,8 @@ import os
 from datetime import datetime, timezone
 from pathlib import Path
 
+from ansible.module_utils.kafka_reassign_cluster import ToolError
+
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -39,6 +41,18 @@ def replace_json(path, content):
             os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def read_json(path):
+    """The content of a file that `replace_json` wrote; {} if there is none."""
+    try:
+        content = json.loads(path.read_text()) if path.exists() else {}
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        said = f"{path} is damaged. It says what runs have to restore. Put back a copy, or move it away"
+        raise ToolError(f"{said}; then the throttles or cordons that it has aren't restored")
+    return content
 
 
 def begin(given):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ansible.module_utils import kafka_reassign_output as output
 from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, STARTED, ToolError, alteration, refused
-from ansible.module_utils.kafka_reassign_journal import folder_of, replace_json
+from ansible.module_utils.kafka_reassign_journal import folder_of, read_json, replace_json
 
 # When throttles are restored: the most readings, and the seconds in between, for brokers to learn of a change.
 _READINGS, _APART_SECONDS = 4, 1
@@ -31,7 +31,7 @@ class Record:
     def found(cls, folder, described):
         """The record of the cluster with these topics, {name: (id, throttles)}; None if there is none."""
         for path in sorted(folder.glob("throttles-*.json")):
-            content = json.loads(path.read_text())
+            content = read_json(path)
             if {f"{name} {number}" for name, (number, _) in described.items()} & set(content["topic_ids"]):
                 return cls(path, content)
         return None
