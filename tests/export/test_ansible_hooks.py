@@ -163,6 +163,21 @@ def test_tasks_that_are_missing_or_fail(site: Site, tmp_path: Path) -> None:
     assert TARGET == site.replicas()
 
 
+def test_a_stop_file_that_appears_during_the_tasks_before_a_batch(site: Site, tmp_path: Path) -> None:
+    """The tasks may wait for somebody's consent for hours, so the guards are asked again before the batch starts."""
+    tasks, stop = tmp_path / "consent.yml", tmp_path / "stop"
+    tasks.write_text(json.dumps([{"name": "Stop", "ansible.builtin.copy": {"dest": str(stop), "content": ""}}]))
+    run = site.play("apply", "-e", f"kafka_reassign_before_batch={tasks}", "-e", f"kafka_reassign_stop_file={stop}")
+    assert (2, 0) == (run.code, site.calls("--execute")), run.output
+    said_of_it = (
+        f"Stopped before batch 01, after the tasks of kafka_reassign_before_batch: the stop file {stop} exists."
+    )
+    assert (True, True) == (said_of_it in run.text, f"The run stopped at batch 01: {said_of_it}" in run.text)
+    stop.unlink()
+    tasks.write_text("[]")
+    assert (0, TARGET) == (site.play("apply", "-e", f"kafka_reassign_before_batch={tasks}").code, site.replicas())
+
+
 def test_a_refused_plan_is_told_too(site: Site, webhook: tuple[str, list[dict[str, Any]]]) -> None:
     """The webhook gets the sentence with which apply refuses a plan. With --check it gets nothing."""
     url, told = webhook

@@ -295,6 +295,13 @@ def test_a_wait_that_told_of_a_hold_keeps_its_clock(monkeypatch: pytest.MonkeyPa
     assert "not live: broker 4" == again["held"]
 
 
+def test_a_wait_tells_of_fifty_holds_and_then_goes_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each report includes tasks in those of the one before. Ansible would end the run after some 200."""
+    last, _, _ = waited(monkeypatch, [DEAD], return_when_held=True, so_far={"reports": 49})
+    result, _, _ = waited(monkeypatch, [{}, DEAD], return_when_held=True, so_far={**last["so_far"], "hold": ""})
+    assert ("held for 5 min", False) == (result["msg"].partition(":")[0], "held" in result)
+
+
 def test_a_lag_that_changes_is_no_new_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lag is another number at each check. One line says that it holds the run."""
     lags = [f"consumer group billing is {number} records behind, its limit is 60" for number in range(90, 80, -1)]

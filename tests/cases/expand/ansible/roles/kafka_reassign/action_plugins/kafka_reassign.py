@@ -31,6 +31,8 @@ _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]
 _LINE_SECONDS = 60
 # What a guard measures is another amount at each check. That isn't a new reason.
 _AMOUNT = re.compile("[0-9][0-9,.]* (records|[MG]B)")
+# So often a wait ends to report a hold. The tasks for it include each other, which Ansible can do some 200 times.
+_REPORTS = 50
 _MEANWHILE = ("Nothing of it is started.", "Replicas keep moving at the throttle; no other batch starts.")
 
 
@@ -228,7 +230,7 @@ class ActionModule(ActionBase):
         """
         self.started, self.parent = time.monotonic(), os.getppid()
         self.held_since, self.hold, self.finish, self.told = None, "", [], set()
-        self.rate = int(self.given.get("throttle_bytes_per_sec") or 0)
+        self.rate, self.reports = int(self.given.get("throttle_bytes_per_sec") or 0), 0
         self.measured, self.unstored = (0, 0), ""  # At the last progress line: seconds since the start, and bytes.
         self.last = {"moving": [], "elsewhere": [], "partitions": 0}
         # A wait that ended to report a hold goes on as if it hadn't ended.
@@ -249,8 +251,9 @@ class ActionModule(ActionBase):
                 self.line(look)
             self.follow_throttle(look)
             reported = reported and self.hold
-            if self.hold and not reported and self.given.get("return_when_held"):
-                kept = ("started", "held_since", "hold", "measured", "unstored", "tool_starts", "rate")
+            if self.hold and not reported and self.given.get("return_when_held") and self.reports < _REPORTS:
+                self.reports += 1
+                kept = ("started", "held_since", "hold", "measured", "unstored", "tool_starts", "rate", "reports")
                 return {**look, "held": self.hold, "finish": [], "so_far": {key: getattr(self, key) for key in kept}}
             complete = self.complete(look)
             if complete and look.get("elsewhere") and second_looks < int(self.given.get("second_looks", 0)):
