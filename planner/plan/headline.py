@@ -4,11 +4,11 @@ If a plan is only a first step, they say so first, with what is left and the lea
 claim that a first step moves the proven minimum, or that its balance is as asked.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import structs
 
-from planner.model.formats import brokers, counted, first_lines, number, printable, size, stated, words
+from planner.model.formats import brokers, counted, first_lines, printable, size, stated, words
 from planner.model.spec import Budget
 from planner.plan import bound_section
 from planner.plan.document.plan_types import Plan
@@ -69,11 +69,12 @@ def headline(plan: Plan) -> str:
 
 def budget(limits: Budget) -> str:
     """What may be spent: `40.0 MB copied, 20 replicas copied`."""
-    said = {"bytes_moved": (stated, "copied"), "replicas_moved": (number, "replicas copied")}
-    said |= {"leaders_changed": (number, "leaders changed")}
-    return ", ".join(
-        f"{write(limit)} {what}" for term, (write, what) in said.items() if (limit := getattr(limits, term)) is not None
-    )
+    said: dict[str, Callable[[int], str]] = {
+        "bytes_moved": lambda most: f"{stated(most)} copied",
+        "replicas_moved": lambda most: f"{counted(most, 'replica')} copied",
+        "leaders_changed": lambda most: f"{counted(most, 'leader')} changed",
+    }
+    return ", ".join(write(most) for term, write in said.items() if (most := getattr(limits, term)) is not None)
 
 
 def balance_met(plan: Plan) -> str:
@@ -113,7 +114,7 @@ def balance_missed(plan: Plan) -> str:
         tried = f"no plan tried meets all targets{_SURVIVES[plan.spec.survive]}"
         return f"{of}: {off or ('no plan meets all targets (proven)' if proven else tried)}"
     racks = "only replicas that must move or that break the rack rule are moved"
-    moves = racks if plan.changes.rebalance == "racks" else "no replica moves"
+    moves = racks if plan.changes.rebalance == "racks" else "no replica moves for balance"
     return f"{of}, because {moves} (rebalance: {plan.changes.rebalance}){off and f', and {off}'}"
 
 

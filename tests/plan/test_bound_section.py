@@ -189,7 +189,7 @@ def test_brokers_that_cannot_lead_are_the_reason_where_only_leaders_are_uneven()
     assert f"{said}no plan tried meets all targets" == headline.balance_missed(typed(plan))
     plan["balance"]["relaxed"][0]["window"], plan["changes"]["rebalance"] = "leaders", "leaders"
     off = "broker 1 can't lead now (in no ISR)"
-    moves = "1 balance target is not met, because no replica moves (rebalance: leaders)"
+    moves = "1 balance target is not met, because no replica moves for balance (rebalance: leaders)"
     assert f"{moves}, and {off}" == headline.balance_missed(typed(plan))
     plan["changes"]["rebalance"] = "all"
     assert f"{said}{off}" == headline.balance_missed(typed(plan))

@@ -49,6 +49,12 @@ def test_a_first_step_says_so_first() -> None:
     assert not headline.all_clear(typed(plan))
 
 
+def test_a_budget_of_one_is_singular() -> None:
+    """A budget of one replica or one leader is written as one."""
+    plan = first_step(limits={"bytes_moved": None, "replicas_moved": 1, "leaders_changed": 1})
+    assert "(budget: at most 1 replica copied, 1 leader changed)" in headline.first_step(typed(plan))
+
+
 @pytest.mark.parametrize(
     ("left", "said"),
     [
