@@ -28,6 +28,7 @@ from planner.model.cluster import Partition
 from planner.model.errors import InfeasibleError, Place
 from planner.model.problem import IntArray, Problem
 from planner.scoring import independent_check
+from planner.scoring.missed_windows import reached
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import kafka_classic
 
@@ -85,17 +86,18 @@ def verdict(case: str, seed: str, plan: str) -> Verdict:
         placed = place(given_of(problem, assignment, plan), problem, case)
     except InfeasibleError:
         return Verdict(case, plan, broken, moved, seconds=perf_counter() - begun)
-    *_, found = adopted_plan.proven(placed)
-    ours = score(ScoringBasis.of(problem), found.proposal.assignment)
-    balance = found.run.balance
+    proofs = adopted_plan.proven(placed)
+    found = proofs[-1] if proofs else None  # None if the search found no other valid plan to compare with
+    balance = found.run.balance if found else reached(problem, placed.assignment)
+    ours = score(ScoringBasis.of(problem), found.proposal.assignment) if found else None
     return Verdict(
         case=case,
         plan=plan,
         violations=broken,
         bytes_moved=moved,
         balance=(str(balance.replicas), str(balance.leaders), str(balance.topic_replicas)),
-        least_bytes=found.proposal.least_bytes,
-        needed_bytes=int(ours.bytes_moved[0]) if adopted_plan.as_even(placed, found) else None,
+        least_bytes=found.proposal.least_bytes if found else None,
+        needed_bytes=int(ours.bytes_moved[0]) if found and ours and adopted_plan.as_even(placed, found) else None,
         seconds=perf_counter() - begun,
     )
 
