@@ -51,6 +51,15 @@ def test_generate_keeps_replication_factors_and_is_refused_for_that():
     assert (560, None, None) == (found.violations, found.balance, found.needed_bytes)
 
 
+def test_a_valid_plan_without_a_bound_has_a_balance_only(monkeypatch):
+    """If no other plan is found, the balance that the given plan reaches is printed; the other figures aren't known."""
+    monkeypatch.setattr(adopt.adopted_plan, "proven", lambda placed: ())
+    found = verdict("expand-small", "public", "topic ceilings (kafka-assigner)")
+
+    assert (0, None, None) == (found.violations, found.least_bytes, found.needed_bytes)
+    assert all(part.isdigit() for part in found.balance)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_verdict_is_within_its_bounds(plan):
