@@ -22,7 +22,7 @@ from planner.model.spec import Budget, Changes, Growth, Spec, Sweep, TopicFilter
 from planner.plan import build as plan
 from planner.sweep import budget_steps, choice
 from planner.sweep import candidates as space
-from planner.sweep.candidates import CANDIDATE_SCHEMA, PART, STRATEGIES, candidate_budget, of_row
+from planner.sweep.candidates import CANDIDATE_SCHEMA, DEFAULT_CANDIDATES, PART, STRATEGIES, candidate_budget, of_row
 from planner.sweep.evaluate import run
 
 ROWS = {"x": [(0, 1)] * 10}
@@ -59,6 +59,21 @@ def test_never_more_than_asked(problem: Problem, asked: int, seed: int) -> None:
 def test_deterministic(problem: Problem, asked: int, seed: int) -> None:
     """The same problem and sweep give the same rows."""
     assert candidates(problem, Sweep(asked, seed)).equals(candidates(problem, Sweep(asked, seed)))
+
+
+def test_fewer_plans_are_solved_if_a_partition_is_larger_than_a_window() -> None:
+    """Such plans take much longer, so Kafka's placements take their numbers."""
+    rows = {"x": [(0, 1), (1, 2), (2, 0)] * 400}
+
+    def tried(largest: int) -> dict[str, int]:
+        sizes = {"x": [largest, *[1_000] * 1199]}
+        balance = balance_of(1, 1, 1, "none", "10%")
+        found = candidates(problem_of(no_racks(0, 1, 2), rows, sizes=sizes, balance=balance), Sweep())
+        assert DEFAULT_CANDIDATES == len(found)
+        return strategies(found)
+
+    # The windows of 10 % are 184.5 kB wide, those of 5 %, which are also tried, half of that.
+    assert tried(185_000)["optimum"] < tried(184_000)["optimum"] < tried(1_000)["optimum"]
 
 
 def test_no_row_twice() -> None:
