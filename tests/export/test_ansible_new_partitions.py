@@ -74,6 +74,19 @@ def test_topic_that_is_there_as_planned_is_left_alone(site: Site) -> None:
     assert (0, 1) == (site.calls("--create"), altered(site))
 
 
+def test_a_run_that_may_not_begin_creates_nothing(site: Site, tmp_path: Path) -> None:
+    """Outside the window, or if the stop file exists, no topic is created either; --tags create asks the same."""
+    (stop := tmp_path / "stop").touch()
+    for given in ((), ("--tags", "create")):
+        run = site.play("apply", "-e", f"kafka_reassign_stop_file={stop}", *given)
+        assert (2, 0) == (run.code, run.changed), run.output
+        assert f"Stopped before anything was changed: the stop file {stop} exists. Run the playbook again" in run.text
+    assert (0, 0, ORIGIN) == (site.calls("--create"), altered(site), site.replicas())
+    assert any(line.startswith("The run stopped before the first batch: the stop file") for line in said(site))
+    stop.unlink()
+    assert 0 == (run := site.play("apply", "-e", f"kafka_reassign_stop_file={stop}")).code, run.output
+
+
 @pytest.mark.parametrize("there", [{"n.1-0": [1, 2], "n.1-1": [4, 2]}, {"n.1-0": [1, 2]}, {"b-1": [4, 2]}])
 def test_partitions_made_otherwise_stop_the_play(site: Site, there: dict[str, list[int]]) -> None:
     """If replicas or the number of partitions differ from the plan, nothing is created and nothing moves."""

@@ -25,7 +25,7 @@ _WORDS = ("ignore", "hold", "finish", "cancel")
 _OWN = {
     *("reactions", "window", "valid_until", "guard_seconds", "hold_seconds", "wait_seconds", "delay"),
     *("batches_left", "planned_bytes", "second_looks", "once", "tool_starts", "return_when_held"),
-    *("guards", "planned_seconds", "later_seconds", "batch", "stopped", "word", "meanwhile", "so_far"),
+    *("guards", "planned_seconds", "later_seconds", "batch", "stopped", "word", "meanwhile", "so_far", "only_finish"),
 }
 _HOURS = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]")
 _LINE_SECONDS = 60
@@ -272,8 +272,11 @@ class ActionModule(ActionBase):
         time.sleep(seconds)
 
     def reasons(self, look):
-        """The reasons not to go on, by guard. Empty if no partition is pending, because then nothing would start."""
-        if look.get("pending") == []:
+        """The reasons not to go on, by guard. Empty if no partition is pending, because then nothing would start.
+
+        With `only_finish`, something else would start, such as new topics, and holds are left to the batches.
+        """
+        if look.get("pending") == [] and not self.given.get("only_finish"):
             return {}
         found = {**look["reasons"], **self.clock(), **({"log_dirs": self.unstored} if self.unstored else {})}
         if look["rc"] != 0:
@@ -281,6 +284,8 @@ class ActionModule(ActionBase):
             first = re.search(r"\w+Exception", look["stderr"])
             said = first.group() if first else look["stderr"][:100]
             found.setdefault("no_answer", f"kafka-reassign-partitions --verify fails: {said}")
+        if self.given.get("only_finish"):
+            return {guard: reason for guard, reason in found.items() if self.reactions[guard] == "finish"}
         return found
 
     def judge(self, reasons):

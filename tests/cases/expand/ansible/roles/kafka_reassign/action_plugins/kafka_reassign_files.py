@@ -19,7 +19,20 @@ _ALIKE = 0.85
 _MAPPINGS = ("kafka_reassign_environment", "kafka_reassign_reactions", "kafka_reassign_lag_limits")
 # Nobody would notice that these are elsewhere: a stop file that stops nothing, throttles that no later run restores.
 _PATHS = ("kafka_reassign_stop_file", "kafka_reassign_throttle_file", "kafka_reassign_journal_dir")
-_DIRECTION = "kafka_reassign_direction"
+_DIRECTION, _THROTTLE = "kafka_reassign_direction", "kafka_reassign_throttle_bytes_per_sec"
+_JUDGED = (*_PATHS, _THROTTLE, *_MAPPINGS)
+
+
+def impossible(values):
+    """A sentence on each setting, {name: value}, that isn't possible although its type is right for Ansible."""
+    for name, value in values.items():
+        if name in _PATHS and value and not str(value).startswith("/"):
+            yield f"{name} is '{value}'; allowed: an absolute path"
+        elif name == _THROTTLE and not re.fullmatch("-?[0-9]+", str(value)):
+            yield f"{name} is '{value}'; allowed: a whole number of bytes a second, or 0 for no throttle"
+        elif name in _MAPPINGS and not isinstance(value, Mapping):
+            # Ansible accepts `key=value` as a mapping when it checks a role's arguments, but the value stays a string.
+            yield f"{name} is '{value}'; allowed: -e '{{\"{name}\": {{…}}}}'"
 
 
 def reviewed(file, digest):
@@ -111,16 +124,9 @@ class ActionModule(ActionBase):
         if (own := self._task.get_vars().get(_DIRECTION, direction)) != direction:
             said = f"-e {_DIRECTION}={direction}: this playbook's direction is {own}"
             raise AnsibleActionFail(f"{said}; allowed: only for verify.yml. Nothing was started")
-        for name in _PATHS:
-            path = self._templar.template(task_vars.get(name))
-            if path and not str(path).startswith("/"):
-                raise AnsibleActionFail(f"{name} is '{path}'; allowed: an absolute path. Nothing was started")
-        for name in _MAPPINGS:
-            # Ansible accepts `key=value` as a mapping when it checks a role's arguments, but the value stays a string.
-            if not isinstance(value := self._templar.template(task_vars.get(name, {})), Mapping):
-                raise AnsibleActionFail(
-                    f"{name} is '{value}'; allowed: -e '{{\"{name}\": {{…}}}}'. Nothing was started"
-                )
+        values = {name: self._templar.template(value) for name, value in task_vars.items() if name in _JUDGED}
+        if said := next(impossible(values), ""):
+            raise AnsibleActionFail(f"{said}. Nothing was started")
         given = self._task.args
         changed = [*altered(given["digests"], [role / "files", playbooks.parent])]
         unchanged = given["digests"].keys() - set(changed)
