@@ -259,7 +259,7 @@ class Operator:
     def whatif(self, path: Path) -> Plan:
         """Run the planner on a spec."""
         out = path.with_suffix(".plan")
-        command = ["whatif", str(path), "--out", str(out), "--engine", "local", "--candidates", "20"]
+        command = ["whatif", str(path), "--out", str(out), "--engine", "local", "--candidates", "8"]
         ended = CliRunner().invoke(commands, command, standalone_mode=False)
         if ended.exception:
             raise ended.exception
