@@ -272,11 +272,9 @@ class ActionModule(ActionBase):
         time.sleep(seconds)
 
     def reasons(self, look):
-        """The reasons not to go on, by guard. Empty if no partition is pending, because then nothing would start.
-
-        With `only_finish`, something else would start, such as new topics, and holds are left to the batches.
-        """
-        if look.get("pending") == [] and not self.given.get("only_finish"):
+        """The reasons not to go on, by guard. Empty if no partition is pending, unless `only_finish`."""
+        only = self.given.get("only_finish")
+        if look.get("pending") == [] and not only:
             return {}
         found = {**look["reasons"], **self.clock(), **({"log_dirs": self.unstored} if self.unstored else {})}
         if look["rc"] != 0:
@@ -284,9 +282,7 @@ class ActionModule(ActionBase):
             first = re.search(r"\w+Exception", look["stderr"])
             said = first.group() if first else look["stderr"][:100]
             found.setdefault("no_answer", f"kafka-reassign-partitions --verify fails: {said}")
-        if self.given.get("only_finish"):
-            return {guard: reason for guard, reason in found.items() if self.reactions[guard] == "finish"}
-        return found
+        return {guard: why for guard, why in found.items() if not only or self.reactions[guard] == "finish"}
 
     def judge(self, reasons):
         """Sort the reasons by their reactions and print the new ones. Returns the reasons to cancel as one text."""
