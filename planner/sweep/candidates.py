@@ -301,7 +301,7 @@ def work(problem: Problem, run: CandidateRun, *, from_tables: bool) -> float:
 def _price(problem: Problem, balance: Balance) -> int:
     size = int(problem.replication_factors.sum()) + len(problem.topic_names) * int(problem.targets.sum())
     slow = problem.together is not None or any(getattr(balance, window) != NO_TOLERANCE for window in BYTE_WINDOWS)
-    if _splits_windows(problem, balance):
+    if _splits_windows(problem, problem.balance) and _splits_windows(problem, balance):
         return max(_TIMES_LARGE * size, _LEAST_SOLVED_LARGE)
     if slow or bool((problem.disk_limit_bytes[problem.targets] >= 0).any()):
         return max(_TIMES_BYTES * size, _LEAST_SOLVED_BYTES)
