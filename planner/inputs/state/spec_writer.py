@@ -113,9 +113,8 @@ def _flow(value: object) -> str:
             return f"[{', '.join(map(_flow, value))}]"
     if isinstance(value, str) and not _WORD.fullmatch(value):
         return yaml_scalar(value)
-    return yaml.dump([value], Dumper=_Dumper, default_flow_style=True, allow_unicode=True, width=sys.maxsize).strip()[
-        1:-1
-    ]
+    listed = yaml.dump([value], Dumper=_Dumper, default_flow_style=True, allow_unicode=True, width=sys.maxsize)
+    return listed.strip()[1:-1]
 
 
 def describe(topics: Iterable[Topic]) -> str:
