@@ -68,7 +68,8 @@ logger.gateway.level = error
 """
 # A failed task is started again, and if it always fails, the command says why in a sentence. The first two of these
 # loggers would print the stack traces of Java and Python each time; the next two, each folder that can't be made; the
-# last, a message of an executor that arrives when the driver no longer listens.
+# fifth, a message of an executor that arrives when the driver no longer listens. The last one says otherwise useful
+# things, but also that a task ended while the session was ending.
 NO_STACKS = """\
 logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off
@@ -80,6 +81,12 @@ logger.blocks.name = org.apache.spark.storage.DiskBlockManager
 logger.blocks.level = off
 logger.messages.name = org.apache.spark.network.server.TransportRequestHandler
 logger.messages.level = off
+logger.scheduler.name = org.apache.spark.scheduler.TaskSchedulerImpl
+logger.scheduler.level = error
+logger.scheduler.filter.ending.type = RegexFilter
+logger.scheduler.filter.ending.regex = Exception in statusUpdate
+logger.scheduler.filter.ending.onMatch = DENY
+logger.scheduler.filter.ending.onMismatch = NEUTRAL
 """
 # On a cluster this logger warns if no executor takes the tasks; otherwise the sweep would wait without a message.
 CLUSTER_LOGGING = """\
