@@ -173,7 +173,7 @@ def test_leaders_are_told_as_the_plan_writes_them() -> None:
 
 
 def test_disks_are_summed_by_broker() -> None:
-    """All partitions of all log dirs count. A broker without an answer exceeds no limit."""
+    """All partitions of all log dirs count. A broker without log dirs is unknown, not empty."""
     dirs = [
         {
             "logDir": path,
@@ -182,11 +182,23 @@ def test_disks_are_summed_by_broker() -> None:
         }
         for path, size in (("/x", 2_000_000), ("/y", 1_000_000))
     ]
-    used = output.used_bytes("Querying\n" + json.dumps({"version": 1, "brokers": [{"broker": 4, "logDirs": dirs}]}))
+    rows = [{"broker": 4, "logDirs": dirs}, {"broker": 5, "logDirs": []}]
+    used = output.used_bytes("Querying\n" + json.dumps({"version": 1, "brokers": rows}))
     assert {4: 3_000_002} == used
     assert "broker 4 holds 3.0 MB, its limit is 2.9 MB" == guards.overfull(used, {"5": 1, "4": 2_900_000})
     assert "" == guards.overfull(used, {"4": 3_000_002})
     assert "broker 4 holds 95.0 GB, its limit is 80.0 GB" == guards.overfull({4: 95 * 10**9}, {"4": 80 * 10**9})
+
+
+@pytest.mark.parametrize("rows", [[], [{"broker": 5, "logDirs": []}]])
+def test_a_disk_that_nobody_tells_of_is_no_empty_disk(rows: list[object]) -> None:
+    """A live broker with a limit that isn't in the answer, or has no log dirs in it, holds the run."""
+    full = {"logDir": "/x", "error": None, "partitions": [{"partition": "a-0", "size": 2_000_000}]}
+    text = json.dumps({"version": 1, "brokers": [{"broker": 4, "logDirs": [full]}, *rows]})
+    given = {"tools": {"log_dirs": ["log_dirs"]}, "lag_limits": {}, "disk_limits": {"4": 1_000_000, "5": 1, "6": 1}}
+    cluster = Cluster(SimpleNamespace(params=given, run_command=lambda *_, **__: (0, text, "")))
+    full_disk = "broker 4 holds 2.0 MB, its limit is 1.0 MB"
+    assert {"disk": full_disk, "no_answer": "kafka-log-dirs lists no log dir of broker 5"} == cluster.limits({4, 5})
 
 
 def test_lag_is_summed_by_consumer_group() -> None:

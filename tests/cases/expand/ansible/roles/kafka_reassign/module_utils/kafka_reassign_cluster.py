@@ -209,7 +209,10 @@ class Cluster:
             if text is None:
                 found["no_answer"] = f"kafka-log-dirs gets no answer from the cluster{self.unanswered}"
             else:
-                found["disk"] = guards.overfull(output.used_bytes(text), self.given["disk_limits"])
+                used = output.used_bytes(text)
+                found["disk"] = guards.overfull(used, self.given["disk_limits"])
+                if silent := [broker for broker in limited if int(broker) not in used]:
+                    found["no_answer"] = f"kafka-log-dirs lists no log dir of broker {', '.join(silent)}"
         groups = self.given["lag_limits"]
         lags = {group: self.asked("groups", "--describe", "--group", group) for group in groups}
         found["lag"] = guards.lagging({group: output.lag(text or "") for group, text in lags.items()}, groups)

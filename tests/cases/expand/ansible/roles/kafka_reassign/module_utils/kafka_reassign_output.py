@@ -187,10 +187,14 @@ def _log_dirs(text):
 
 
 def used_bytes(text):
-    """{broker: bytes of all its replicas, including those being copied} in the output of kafka-log-dirs."""
+    """{broker: bytes of all its replicas, including those being copied} in the output of kafka-log-dirs.
+
+    A broker without log dirs isn't in it: nothing is known of its disks.
+    """
     return {
         broker["broker"]: sum(each["size"] for log_dir in broker["logDirs"] for each in log_dir["partitions"])
         for broker in _log_dirs(text) or []
+        if broker["logDirs"]
     }
 
 
