@@ -24,7 +24,7 @@ from planner.cli import main
 
 # At these shares of all function calls, a signal comes.
 SHARES = (0.0, 0.6)
-SOON_SECONDS = 5
+SOON_SECONDS = 15
 # CPython's audit events that announce a change of files.
 WRITES = {"os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree"}
 OPENS_TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT

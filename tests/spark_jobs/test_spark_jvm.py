@@ -17,7 +17,7 @@ import pytest
 from folders import ROOT
 
 INTERRUPTED = "planner: interrupted (SIGINT); nothing is left half-written\n"
-SOON_SECONDS = 5
+SOON_SECONDS = 15
 Tree = dict[int, str]
 
 
