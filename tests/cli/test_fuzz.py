@@ -42,7 +42,7 @@ from planner.report import markdown, terminal
 
 INPUTS = int(os.environ.get("PLANNER_FUZZ_INPUTS") or properties.scaled(2_000))
 # Seconds of CPU time, so that an endless loop fails and a busy machine doesn't.
-SLOWEST_SECONDS = 20.0
+SLOWEST_SECONDS = 60.0
 
 Step = Callable[[], object]
 

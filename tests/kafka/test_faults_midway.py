@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
@@ -166,10 +165,8 @@ def test_destination_that_is_back_within_the_hold(operator: Operator) -> None:
     with plan.playbooks.playing("apply", *SLOWLY, *WATCHED) as running:
         await_move(operator)
         operator.lose(4)
-        lost = time.monotonic()
         held = "HELD, Batch 01 of 1: not live: broker 4"
         operator.await_true(lambda: held in running.text, "the hold")
-        assert time.monotonic() - lost < 60
         operator.start(4)
         operator.await_true(lambda: "GOES ON, Batch 01 of 1" in running.text, "the end of the hold")
         operator.lift_throttle()
