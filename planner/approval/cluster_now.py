@@ -177,9 +177,10 @@ class Since:
         """What changed, then what that means; one sentence if nothing changed."""
         replaced = self.partitions or self.unnamed
         if replaced:
-            yield f"outside the plan {counted(self.partitions, 'partition')} changed since it was made: {self._kinds()}"
+            changed = counted(self.partitions, "partition")
+            yield f"outside the plan: {changed} changed since it was made: {self._kinds()}"
         else:
-            yield "outside the plan no partition changed since it was made"
+            yield "outside the plan: no partition changed since it was made"
         if self.resized:
             before, now = self.bytes_before or 0, self.bytes_now or 0
             change = f" ({100 * (now - before) / before:+.1f} %)" if before else ""
@@ -194,7 +195,7 @@ class Since:
 
     def _kinds(self) -> str:
         kinds = []
-        for keys, what in ((self.replicas, "other replicas"), (self.leaders, "another leader")):
+        for keys, what in ((self.replicas, "other replicas"), (self.leaders, "a different leader")):
             names = [f"{topic}-{partition}" for topic, partition in keys[:_SHOWN]]
             more = ["…"] if len(keys) > _SHOWN else []
             kinds += [f"{len(keys):,} with {what} ({', '.join([*names, *more])})"] if keys else []

@@ -62,7 +62,10 @@ def command(name: str) -> click.Command:
 @click.version_option(__version__, prog_name="planner")
 @click.option("--debug", is_flag=True, help="Show where in the code an error comes from, of Python and Java.")
 def commands(*, debug: bool) -> None:
-    """Plan changes of an Apache Kafka cluster: the fewest bytes for a stated balance, proven."""
+    """Plan changes to an Apache Kafka cluster that copy the fewest bytes for the balance that you ask for.
+
+    SPEC is a YAML file with the cluster and the changes. PLAN is a plan's folder, or its plan.json.
+    """
     if debug:
         # In the environment, so that Spark's JVM and workers see it too.
         os.environ[DEBUG] = "1"
@@ -71,7 +74,7 @@ def commands(*, debug: bool) -> None:
 # Each summary fits on a line of 80 columns.
 GROUPS = {
     "Plan": {
-        "import": Listed("Write the cluster part of a SPEC from what a cluster prints.", "importing:import_"),
+        "import": Listed("Write the cluster part of a SPEC from the output of Kafka's tools.", "importing:import_"),
         "validate": Listed("Check each SPEC and the files it names; write nothing.", "planning:validate"),
         "adopt": Listed("Make a plan of a REASSIGNMENT that another tool made.", "planning:adopt"),
         "whatif": Listed("Choose the best plan for each SPEC, and write its folder.", "planning:whatif"),

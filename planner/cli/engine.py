@@ -50,7 +50,8 @@ def engine_options(default: str | None = None) -> Callable[[Callable[..., int]],
         ) -> int:
             return command(engine=EngineOptions(engine, master, remote, partitions), **rest)
 
-        where = click.option("--engine", type=click.Choice(["spark", "local"]), help=f"[default: {default}]")
+        told = "Where the work is done: on Spark, or in this process, without Java. The result is the same."
+        where = click.option("--engine", type=click.Choice(["spark", "local"]), help=f"{told} [default: {default}]")
         return where(given) if default else given
 
     return gathered

@@ -93,7 +93,7 @@ def _kind(text: str) -> str:
 
 @click.command()
 @click.argument("path", metavar="SPEC|PLAN", type=PATH)
-@click.option("--plan", type=PATH, help="SPEC's plan. [default: SPEC's folder, with .plan]")
+@click.option("--plan", type=PATH, help="SPEC's plan. [default: SPEC's name with .plan]")
 @click.option(
     "--of",
     multiple=True,
@@ -169,7 +169,9 @@ def rendered(made: RestartDocument, states: bytes = b"") -> dict[str, bytes]:
 @click.option("-o", "--out", type=FOLDER, help="Folder to write, with a playbook.")
 @click.option("--at-most", type=click.IntRange(min=1), help="Brokers in a step at most. [default: those of a rack]")
 @format_option
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if a step refuses writes or has no leader.")
+@click.option(
+    "--detailed-exitcode", is_flag=True, help="Exit 2 if partitions refuse writes or have no leader in a step."
+)
 def restart(path: Path, out: Path | None, at_most: int | None, form: Format, detailed_exitcode: bool) -> int:
     """Show in which order to restart the brokers of SPEC.
 

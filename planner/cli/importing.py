@@ -194,7 +194,7 @@ def _require_ours(out: Path) -> None:
 )
 @click.option("-o", "--output", "out", type=FILE, help="File to write. [default: stdout]")
 def import_(files: tuple[Path, ...], **options: Any) -> int:
-    """Write the cluster part of a SPEC from what a cluster prints.
+    """Write the cluster part of a SPEC from the output of Kafka's tools.
 
     Reads files and folders; the format of each file is recognized from its content.
 

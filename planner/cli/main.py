@@ -98,11 +98,12 @@ def _unexpected(error: Exception) -> int:
     if os.environ.get(DEBUG):
         raise error
     if isinstance(error, MemoryError):
-        _say("planner: there is too little memory for this; allowed: a machine with more, or a smaller input")
+        _say("planner: not enough memory: use a machine with more memory, or a smaller input")
     else:
         about = one_line(error)
         what = f"{type(error).__name__}{': ' if about else ''}{about}"
-        _say(f"planner: unexpected {what}; this is a defect of planner: planner --debug shows where, for a report")
+        todo = "run the same command as planner --debug …, and report the output"
+        _say(f"planner: unexpected {what}; this is a bug in planner: {todo}")
     return 1
 
 

@@ -61,7 +61,7 @@ def detail_options(command: Callable[..., int]) -> Callable[..., int]:
     @wraps(command)
     def given(**options: Any) -> int:
         if f"{options['form']} {options['detail']}" in ("json verdict", "json everything", "markdown verdict"):
-            raise click.UsageError("--quiet is for text, and --verbose for text and markdown; allowed: without it")
+            raise click.UsageError("--quiet works only with --format text, and --verbose only with text or markdown")
         return command(**options)
 
     return given

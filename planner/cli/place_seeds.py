@@ -49,7 +49,7 @@ def _racks(text: str) -> tuple[tuple[int | None, str], ...]:
     pairs = [word.partition("=") for word in text.split(",")]
     racks = tuple((_id(broker), rack.strip()) for broker, _, rack in pairs)
     if any(broker is None or not rack for broker, rack in racks) or len(dict(racks)) < len(racks):
-        raise click.BadParameter(f"{text!r} isn't a list of racks; allowed: a rack a broker, such as 0=a,1=b")
+        raise click.BadParameter(f"{text!r} isn't a list of racks; allowed: one rack for each broker, such as 0=a,1=b")
     return racks
 
 

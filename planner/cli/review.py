@@ -96,7 +96,7 @@ def diff(before: Path, after: Path, form: Format, detailed_exitcode: bool) -> in
 
     Each is a plan.json or its folder.
 
-    Figures before and after, gates, inputs, what was asked for, brokers, partitions that only one of them changes or
+    Figures before and after, limits, inputs, what was asked for, brokers, partitions that only one of them changes or
     that they move to different brokers, warnings, and every other setting that differs. Long lists are cut, and the
     rest is counted.
     """

@@ -61,7 +61,7 @@ class LimitRow(Section, frozen=True):
         Count,
         doc(
             "What is allowed: seconds for limits.eta, bytes on the broker for limits.disk_used and "
-            "capacity.max_disk, millionths of what the plan copies for limits.gap, bytes a second for "
+            "capacity.max_disk, millionths of what the plan copies for limits.gap, bytes per second for "
             "limits.worst_hour and limits.p99_hour, the fewest months for limits.months_until_full."
         ),
     ]
@@ -187,7 +187,7 @@ def _unjudged(spec: Spec) -> Iterator[str]:
         count = cluster.unsized
         who = "1 partition has no size" if count == 1 else f"{count or 'all'} partitions have no size"
         yield from _cannot(spec, OF_SIZES, f", {who}; allowed: sizes for every partition, or no such limit")
-    if all(broker.rack is None for broker in spec.all_brokers):
+    if all(broker.rack is None for broker in brokers_after(spec)):
         yield from _cannot(spec, OF_RACKS, ", no broker has a rack; allowed: racks, or no such limit")
     if spec.week is None:
         why = ", the hours of the week are unknown; allowed: with cluster.load, or no such limit"
@@ -217,7 +217,7 @@ def _crossed(gate: LimitRow) -> str:
         case "%":
             pass  # needed and allowed stay as they are
         case "byte" | "byte/s":
-            needed += "" if gate.value < 1000 else f" ({gate.value} {noun.replace('byte', 'bytes')})"
+            needed += "" if gate.value < 1000 else f" ({gate.value:,} {noun.replace('byte', 'bytes')})"
         case "s":
             needed += "" if gate.value < 60 else f" ({gate.value} s)"
         case _:

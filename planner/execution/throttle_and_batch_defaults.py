@@ -38,12 +38,12 @@ _MEGABYTE = 10**6
 
 
 # The limits of a batch that apply if they are left out: the key, the value, and its description.
-_FROM_OR_TO = "replicas copied to or from a broker in a batch, as not all sizes are known"
+_FROM_OR_TO = "at most so many replicas copied to or from a broker in a batch, because some sizes are unknown"
 _LIMITS = (
-    ("duration", SECONDS, "that the busiest broker of a batch copies, at the throttle"),
+    ("duration", SECONDS, "the longest time that the busiest broker of a batch copies, at the throttle"),
     ("moves_per_broker", MOVES_PER_BROKER, _FROM_OR_TO),
-    ("replicas_per_partition", REPLICAS_PER_PARTITION, "replica of a partition added in a batch"),
-    ("elections", ELECTIONS, "preferred leaders elected in a batch"),
+    ("replicas_per_partition", REPLICAS_PER_PARTITION, "at most so many replicas added to a partition in a batch"),
+    ("elections", ELECTIONS, "at most so many preferred leaders elected in a batch"),
 )
 
 

@@ -18,7 +18,7 @@ AmountKind = Literal["bytes", "bytes/s", "seconds"]
 LARGEST = 2**63 - 1
 EXAMPLES: dict[AmountKind, str] = {
     "bytes": "a size such as 4TiB, 12GiB, 500 GB, 64KiB, or a whole number of bytes",
-    "bytes/s": "a rate such as 50MB/s, 12MiB/s, 1Gbit/s, or a whole number of bytes a second",
+    "bytes/s": "a rate such as 50MB/s, 12MiB/s, 1Gbit/s, or a whole number of bytes per second",
     "seconds": "a duration such as 6h, 90min, 1 h 30 min, 2d, or a whole number of seconds",
 }
 

@@ -57,7 +57,7 @@ WindowName = Annotated[str, Meta(description="Name of a window, as in balance.as
 
 
 class SpecLimits(Section, frozen=True):
-    """The gates of the YAML, as it sets them; a limit that it doesn't set is left out."""
+    """The limits, as the YAML sets them; a limit that it doesn't set is left out."""
 
     bytes_moved: Annotated[Count | None, doc("Bytes copied between brokers.")] = None
     replicas_moved: Annotated[Count | None, doc("Replicas copied.")] = None
@@ -78,10 +78,10 @@ class SpecLimits(Section, frozen=True):
         Count | None, doc("Hours of the week, of each broker, with more traffic than capacity.network.")
     ] = None
     worst_hour_bytes_per_sec: Annotated[
-        Count | None, doc("Bytes a second, in or out, of any broker in any hour of the week.")
+        Count | None, doc("Bytes per second, in or out, of any broker in any hour of the week.")
     ] = None
     p99_hour_bytes_per_sec: Annotated[
-        Count | None, doc("Bytes a second, in or out, that 99 % of all hours of the brokers that stay don't exceed.")
+        Count | None, doc("Bytes per second, in or out, that 99 % of all hours of the brokers that stay don't exceed.")
     ] = None
     months_until_full: Annotated[
         Count | None, doc("The fewest months until a broker's disk is above its limit, as topics grow.")

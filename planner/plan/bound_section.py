@@ -118,13 +118,13 @@ UNPROVEN_ADOPTED = "the minimum is unknown: the search for another plan found no
 # The search over starts is a heuristic, and the text says so. The bound holds for all starts.
 SEARCHED = (
     ". Where each topic's window begins was searched, without a proof: with other starts fewer bytes may move, down to "
-    "this least"
+    "this minimum"
 )
 # The key is True if the plan is also proven best by the criteria after bytes.
 TIES = {
     True: ". Of the plans that copy as little, none takes fewer replicas from leaders, or as many and touches fewer "
     "partitions, or as many and spreads arrivals more evenly over brokers: proven by flows and integer programs",
-    False: ". Of the plans that copy as little, this one was chosen without a proof",
+    False: ". Of the plans that copy as little, this one isn't proven to be the best by other criteria",
 }
 
 
@@ -215,8 +215,8 @@ def bounded(plan: Plan) -> str:
     split = [rule for rule in of.apart or () if not rule.by.endswith(LEADERS)]
     capped = any({row.max_replicas, row.max_leaders, row.max_disk_bytes} != {None} for row in plan.brokers)
     limited = not plan.bound.excess and any(row.disk_bytes for row in plan.brokers)
-    kept = ("placement", of.placement), ("apart", split), ("the caps", capped), ("the disk limits", limited)
-    rules = [rule for rule, asked in kept if asked]
+    kept = ("placement rules", of.placement), ("apart rules", split), ("caps", capped), ("disk limits", limited)
+    rules = [f"the {rule}" for rule, asked in kept if asked]
     does += [f"keeps {_and(rules)}"] if rules else []
     if cordoned := [row.id for row in plan.brokers if row.cordoned]:
         does.append(f"copies nothing to the cordoned {brokers(cordoned)}")

@@ -18,7 +18,7 @@ from planner.model.together import with_slots
 from planner.scoring import broker_loads
 
 _NO_RACKS = (
-    "no broker has a rack, so replicas aren't spread over racks; if there are any, state them in cluster.brokers"
+    "no broker has a rack, so replicas aren't spread over racks; if brokers have racks, add them in cluster.brokers"
 )
 
 _NO_SIZES = (
@@ -45,7 +45,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         ),
         (
             grown,
-            f"{counted(grown, 'topic')} with more partitions, which can't be taken back: keys map to other partitions",
+            f"{counted(grown, 'topic')} with more partitions: keys map to other partitions then, for good",
         ),
         (mixed, f"{counted(mixed, 'topic')} with unlike replication factors within the topic"),
         (

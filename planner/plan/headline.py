@@ -112,7 +112,7 @@ def balance_missed(plan: Plan) -> str:
         excess = plan.bound.excess
         proven = excess and (excess.least_replicas or excess.least_loads)
         tried = f"no plan tried meets all targets{_SURVIVES[plan.spec.survive]}"
-        return f"{of}: {off or ('no plan meets all targets (proven)' if proven else tried)}"
+        return f"{of}: {off or ('no plan can meet all targets (proven)' if proven else tried)}"
     racks = "only replicas that must move or that break the rack rule are moved"
     moves = racks if plan.changes.rebalance == "racks" else "no replica moves for balance"
     return f"{of}, because {moves} (rebalance: {plan.changes.rebalance}){off and f', and {off}'}"

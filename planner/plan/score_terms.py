@@ -119,9 +119,9 @@ _MEANINGS = {
     "leader_spread": "most minus fewest leaders on a broker",
     "topic_replica_spread": "most minus fewest replicas of one topic on a broker, of the worst topic",
     "left_to_change": "partitions that aren't as the changes and the rack rule ask",
-    "without_leader": "partitions that nobody can read or write",
-    "under_min_insync": "partitions with fewer replicas than min.insync.replicas",
-    "single_replica": "partitions that are lost with one broker",
+    "without_leader": "partitions without a leader: nobody can read or write them",
+    "under_min_insync": "partitions with fewer replicas, in sync or not, than min.insync.replicas",
+    "single_replica": "partitions with only one replica",
     "rack_spread_broken": "partitions that could be spread over the racks more evenly, whether they may move or not",
     "on_one_rack": "partitions that go offline with one rack",
     "broker_offline": "partitions that the worst single broker takes offline",
@@ -132,9 +132,9 @@ _MEANINGS = {
     "bytes_moved": "bytes that brokers copy",
     "cross_rack_bytes": "of these, bytes copied from another rack",
     "busiest_broker": "the most bytes that one broker copies in, or sends as a leader",
-    "peak_disk": "how full the fullest broker is while everything is copied, with what it drops afterwards",
+    "peak_disk": "how full the fullest broker would be if all is copied at once, before anything is deleted",
     "replicas_moved": "replicas that brokers copy",
-    "leaders_changed": "partitions that get another leader",
+    "leaders_changed": "partitions that get a different leader",
     "fullest_log_dir": "how far the fullest log dir is above its share",
     "bytes_inside_brokers": "bytes that brokers move between their log dirs, not over the network",
 }
@@ -162,7 +162,7 @@ def _fairness(columns: TermColumns) -> Iterator[TermRow]:
     for at, what in enumerate(_ABOVE[: broker_loads.measured(asked)]):
         if what != "bytes" or asked.sizes_known:
             values = tuple(_percent(column.above_ppm[at]) if at < len(column.above_ppm) else 0.0 for column in columns)
-            meaning = f"how far the broker furthest above its share of {what.replace('_', ' ')} is above it"
+            meaning = f"how far the most loaded broker is above its share of {what.replace('_', ' ')}"
             yield term("fairness", f"{what}_above_share", "%", values, meaning=meaning + shares_by)
 
 

@@ -151,8 +151,8 @@ def _figures(plan: Plan) -> tuple[Column[Any], ...]:
     scenarios = column("Scenarios that hold", stood, narrow="\nscenarios")
     return (
         column("\nCopied", lambda row: plan_size(plan, row.bytes_moved)),
-        column("Proven least", lambda row: plan_size(plan, row.least_bytes_moved), wide=True),
-        column("Above\nthe least", above_least),
+        column("Proven minimum", lambda row: plan_size(plan, row.least_bytes_moved), wide=True),
+        column("Above\nminimum", above_least),
         *_counts(),
         _as_asked(plan),
         *((scenarios,) if plan.scenarios else ()),
@@ -162,7 +162,7 @@ def _figures(plan: Plan) -> tuple[Column[Any], ...]:
 def _counts() -> tuple[Column[Any], ...]:
     column = Column[CandidateFigures]
     return (
-        column("Replicas moved", lambda row: row.replicas_moved, narrow="\nreplicas"),
+        column("Replicas copied", lambda row: row.replicas_moved, narrow="\nreplicas"),
         column("Leaders changed", lambda row: row.leaders_changed, narrow="\nleaders"),
         column("Furthest\nabove share", sentences.above),
     )
@@ -280,8 +280,8 @@ def kafkas_tool(plan: Plan) -> str:
     best = next((row for row in plan.compared if row.strategy.startswith("kafka")), None)
     if not plan.partitions and (placed := [row for row in sentences.placed_new(plan) if "best" in row.label]):
         ours, least = sentences.placed_new(plan)[0].replica_spread, min(row.replica_spread for row in placed)
-        ours_is = "too" if ours == least else f"by {number(ours)}"
-        return f"its best placement would leave brokers that differ by {counted(least, 'replica')}, this plan {ours_is}"
+        ours_is = ", as with this plan" if ours == least else f"; with this plan, by {number(ours)}"
+        return f"with its best placement, brokers would differ by {counted(least, 'replica')}{ours_is}"
     if best is None or (plan.new_topics and not plan.partitions) or not best.replicas_moved:
         return ""
     copies = size(best.bytes_moved) if plan.cluster.sizes_known else counted(best.replicas_moved, "replica")

@@ -214,7 +214,7 @@ def topics(plan: Plan, *, changed: bool = False) -> Table[TopicRow]:
         column("Partitions", lambda row: row.partitions),
         column("Changed", lambda row: row.partitions_changed),
         column("Replication factor", factor),
-        column("Replicas moved", lambda row: row.replicas_moved),
+        column("Replicas copied", lambda row: row.replicas_moved),
         column("Copied", lambda row: plan_size(plan, row.bytes_moved)),
     )
 

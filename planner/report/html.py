@@ -121,7 +121,7 @@ def _figures(plan: Plan) -> list[tuple[str, str]]:
     return [
         ("copied, at least" if some else "copied", size(bound.bytes_moved) if known else formats.UNKNOWN),
         (
-            "the least for this" if some or plan.unfinished or bound_section.looser(plan) else "the proven minimum",
+            "the minimum for this" if some or plan.unfinished or bound_section.looser(plan) else "the proven minimum",
             size(bound.least_bytes_moved) if known else formats.UNKNOWN,
         ),
         ("replicas copied", number(sum(batch.replicas_moved for batch in plan.batches))),

@@ -88,7 +88,7 @@ def _movement(plan: Plan, moved: Movement | None) -> tuple[ViewSection, ...]:
 def _found(plan: Plan) -> Facts:
     """How the plan was found and chosen, as pairs of a label and a sentence."""
     derived = sentences.derived(plan)
-    of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the least"
+    of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the minimum"
     every: tuple[tuple[str, Value], ...] = (
         *requested.rules(plan, _LONGEST_FACT),
         ("By default", Sentence(derived, _LONGEST_FACT) if derived else ""),
@@ -158,8 +158,12 @@ def commands(plan: Plan, folder: str | None) -> Lines:
     ]
     throttle = plan.execution.throttle_bytes_per_sec
     if throttle is not None and any(batch.replicas_moved for batch in plan.batches):
-        told = f"The throttle of {stated(throttle)}/s per broker is set before each batch, and removed at the"
-        lines.append((f"{told} end, even if the run fails.",))
+        rate = f"{stated(throttle)}/s per broker"
+        told = (
+            f"The throttle of {rate} is set before each batch, and removed at the end of the run. If a run stops while "
+        )
+        told += "replicas still move, the throttle stays until the next run, or until "
+        lines.append((told, Name("ansible-playbook apply.yml --tags unthrottle"), "."))
     if plan.unfinished:
         lines.append((f"Then {before_next_step(plan)}, and plan the next step: ", Name("planner whatif"), "."))
     back = " restores every partition's old replica list and leader"
@@ -172,7 +176,7 @@ def commands(plan: Plan, folder: str | None) -> Lines:
 
 def what_to_open(plan: Plan) -> str:
     """What to do with which file of a plan's folder."""
-    return "read report.html, review plan.json" + (", run ansible/" if plan.has_something_to_do else "")
+    return "review report.md or report.html" + (", apply with ansible/" if plan.has_something_to_do else "")
 
 
 def before_next_step(plan: Plan) -> str:

@@ -44,7 +44,7 @@ _LIMITED = {
     "worst_hour": "worst hour of any broker",
     "p99_hour": "99 % of brokers' hours",
     "months_until_full": "months until a disk is full",
-    "gap": "above the least, of copied",
+    "gap": "above minimum, of copied",
     "eta": "duration",
     "capacity.max_disk": "bytes on a capped broker",
 }
@@ -150,7 +150,7 @@ def _adopted(plan: Plan) -> Value:
     given = plan.adopted
     if not given:
         return ""
-    there = f", {number(given.partitions_there)} of them as wanted already" if given.partitions_there else ""
+    there = f", {number(given.partitions_there)} of them already in place" if given.partitions_there else ""
     named = f", {given.format}: {counted(given.partitions, 'partition')}{there}; SHA-256 {given.sha256[:12]}"
     return Joined((Name(given.file, 60), named))
 
@@ -163,8 +163,10 @@ def _needed(plan: Plan) -> str:
     copies = f"{size(given.enough_bytes_moved)} ({counted(given.enough_replicas_moved, 'replica')})"
     reached = plan.balance.wanted.unlike(plan.balance.asked)
     looser = ", ".join(f"{window}: {value}" for window, value in reached.items())
-    finds = f"with balance: {{{looser}}} finds it; without that, it plans for the targets" if looser else "finds it"
-    return f"a plan as even as this one copies {copies}, {size(above)} less: planner whatif {finds}"
+    finds = "planner whatif finds it"
+    if looser:
+        finds = f"to get it, run planner whatif with balance: {{{looser}}}; otherwise it plans for the targets above"
+    return f"a plan as even as this one copies {copies}, {size(above)} less: {finds}"
 
 
 def _changes(plan: Plan) -> Value:

@@ -298,8 +298,8 @@ def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:
     if of.fetch_from == "leader":
         return lines
     too = ", the hours planned for" if plan.hours and plan.hours.planned else ""
-    hours = "" if plan.hours is None else "; the hours of the week count reads where they are served"
-    return *lines, f"balance.network_out{too} and each broker's network out count reads at the leader{hours}"
+    hours = "" if plan.hours is None else "; for the hours of the week, they count where they are served"
+    return *lines, f"reads count at the leader for balance.network_out{too} and network out per broker{hours}"
 
 
 def _money(amount: float) -> str:

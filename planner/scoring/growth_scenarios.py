@@ -87,7 +87,7 @@ class OutsideRow(Section, frozen=True):
         doc("The window; disk_used where the broker's disk, or limits.disk_used, is too small."),
     ]
     broker: BrokerId
-    value: Annotated[Count, doc("Bytes, or bytes a second, that the broker has then.")]
+    value: Annotated[Count, doc("Bytes, or bytes per second, that the broker has then.")]
     least: Annotated[Count, doc("The least that is allowed.")]
     most: Annotated[Count, doc("The most that is allowed.")]
 

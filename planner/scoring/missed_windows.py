@@ -166,13 +166,13 @@ def _why(problem: Problem, window: _Judged, at: int) -> str:
         return _why_not_led(problem)
     if problem.rebalance != "all":
         or_racks = " or breaks the rack rule" if problem.rebalance == "racks" else ""
-        return f"with rebalance: {problem.rebalance}, only what has to move{or_racks} does"
+        return f"rebalance: {problem.rebalance} moves only what has to move{or_racks}"
     if problem.deferred is not None:
         return "partitions that the budget leaves for a later step keep their replicas"
     if not problem.movable.all():
         leaderless = (problem.leaders[~problem.movable] < 0).all()
         kept = "partitions without a leader" if leaderless else "partitions that the YAML's topics key excludes"
-        return f"no plan tried meets it while {kept} keep their replicas"
+        return f"no plan tried meets this target while {kept} keep their replicas"
     if window.name in BYTE_WINDOWS:
         columns = (problem.size_bytes, problem.bytes_in_per_sec, sent_by_leader(problem))
         largest = dict(zip(BYTE_WINDOWS, columns, strict=True))[window.name]
@@ -182,7 +182,7 @@ def _why(problem: Problem, window: _Judged, at: int) -> str:
         return _why_not_led(problem)
     rules = {"placement": problem.allowed, "the cordons": problem.cordoned}
     others = ", ".join(["the racks", *(name for name, stated in rules.items() if stated is not None)])
-    return f"no plan tried meets it together with the other targets, {others} and the replication factors"
+    return f"no plan tried meets this target together with the other targets, {others}, and the replication factors"
 
 
 def _smallest_racks(problem: Problem) -> str:
@@ -216,7 +216,7 @@ class SharesRow(Section, frozen=True):
     """The fair shares of one window, where brokers have unlike ones: by racks, capacities, caps or rules."""
 
     window: Annotated[SharedWindow, doc("Which window.")]
-    least: Annotated[Count, doc("The lowest fair share of a broker: replicas, leaders, bytes, or bytes a second.")]
+    least: Annotated[Count, doc("The lowest fair share of a broker: replicas, leaders, bytes, or bytes per second.")]
     most: Annotated[Count, doc("The highest fair share of a broker, in the same unit.")]
 
 

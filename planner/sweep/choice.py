@@ -160,7 +160,7 @@ def rule_text(aims: Iterable[str], survive: str = "none", *, sizes_known: bool =
     named = ", ".join(_WORDS[name] for name in ranking(aims, sizes_known=sizes_known) if name in _WORDS)
     return (
         f"valid, with a proof; {first}least outside the balance asked for, today and in the scenarios; then fewest "
-        f"bytes moved, {named}; then the most even"
+        f"bytes copied, {named}; then the most even"
     )
 
 

@@ -285,6 +285,6 @@ def test_a_cluster_that_changed_outside_the_plan_is_told(planner: Run, folder: P
     refused = planner("check", folder, "--state", tmp_path / "now.txt", "--strict-state")
 
     assert (0, 1) == (ran.code, refused.code)
-    assert "note: new: is new\noutside the plan 1 partition changed since it was made: 1 new\n" in ran.out
+    assert "note: new: is new\noutside the plan: 1 partition changed since it was made: 1 new\n" in ran.out
     assert "the plan's moves still fit, but its figures (spreads, bytes" in ran.out
     assert "the cluster isn't as it was when the plan was made (--strict-state):\n  new: is new\n" in refused.err

@@ -53,7 +53,7 @@ def said(found: Since | None) -> list[str]:
 
 def test_where_nothing_changed_one_line_says_so() -> None:
     """If nothing changed, one sentence says so; the plan's own moves don't count."""
-    nothing = ["outside the plan no partition changed since it was made"]
+    nothing = ["outside the plan: no partition changed since it was made"]
 
     assert nothing == said(since(typed(plan()), now()))
     assert nothing == said(since(typed(plan()), now(own=[[3, 4], [2, 1]])))
@@ -68,8 +68,8 @@ def test_changed_partitions_are_counted_by_what_changed() -> None:
     assert found.changed
     assert (7, ("new",), ("gone",)) == (found.partitions, found.topics_new, found.topics_gone)
     assert [
-        "outside the plan 7 partitions changed since it was made: 2 with other replicas (kept-1, kept-2); "
-        "1 with another leader (own-1); 3 new; 1 gone",
+        "outside the plan: 7 partitions changed since it was made: 2 with other replicas (kept-1, kept-2); "
+        "1 with a different leader (own-1); 3 new; 1 gone",
         MEANING,
     ] == said(found)
 
@@ -81,7 +81,7 @@ def test_sizes_are_compared_in_all() -> None:
     assert found is not None
     assert not found.changed
     assert [
-        "outside the plan no partition changed since it was made",
+        "outside the plan: no partition changed since it was made",
         "one replica of every partition was 600 B when the plan was made, now 900 B (+50.0 %)",
         MEANING,
     ] == said(found)
@@ -93,7 +93,7 @@ def test_partitions_that_the_plan_makes_are_its_own() -> None:
              "replicas": [[1], [2]], "replica_assignment": "1,2"}  # fmt: skip
     made = plan(new_partitions=new_partitions(topic))
 
-    assert ["outside the plan no partition changed since it was made"] == said(since(typed(made), now(n=[[1], [2]])))
+    assert ["outside the plan: no partition changed since it was made"] == said(since(typed(made), now(n=[[1], [2]])))
     assert (0, 1) == tuple(since(typed(made), now(n=rows)).partitions for rows in ([[1]], [[1], [2], [3]]))
 
 
@@ -191,7 +191,7 @@ def test_changed_configuration_is_a_change_outside_the_plan() -> None:
     assert seen is not None
     assert seen.changed
     assert [
-        "outside the plan no partition changed since it was made",
+        "outside the plan: no partition changed since it was made",
         "the configuration of 1 topic changed since it was made: kept min.insync.replicas 1 → 2",
         CONFIG_MEANING,
     ] == said(seen)

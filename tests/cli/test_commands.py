@@ -100,8 +100,8 @@ def test_wrong_usage_exits_1(planner, arguments, said):
         ("size x.yaml --row 1 -o y.yaml --html p", "--html is for the table of clusters; allowed: without --row"),
         ("size x.yaml --row 1 -o y.yaml --engine local", "--engine is for the table of clusters; allowed: without"),
         ("show --journal x --quiet", "--quiet and --verbose are for a PLAN; allowed: without --journal"),
-        ("show x.plan -v --format json", "--quiet is for text, and --verbose for text and markdown; allowed: without"),
-        ("show x.plan -q --format markdown", "--quiet is for text, and --verbose for text and markdown; allowed:"),
+        ("show x.plan -v --format json", "--quiet works only with --format text, and --verbose only with text or"),
+        ("show x.plan -q --format markdown", "--quiet works only with --format text, and --verbose only with text or"),
         ("whatif a.yaml b.yaml -v", "--quiet and --verbose are for one plan; allowed: a single SPEC"),
         ("check x.plan/plan.json --strict", "--strict judges the files of a folder, and x.plan/plan.json isn't one"),
         (

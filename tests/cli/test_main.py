@@ -132,9 +132,9 @@ def refusing(error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pyte
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (KeyError("brokers"), "planner: unexpected KeyError: 'brokers'; this is a defect of planner: planner --debug"),
-        (RecursionError("too\ndeep"), "planner: unexpected RecursionError: too deep; this is a defect of planner"),
-        (MemoryError(), "planner: there is too little memory for this; allowed: a machine with more"),
+        (KeyError("brokers"), "planner: unexpected KeyError: 'brokers'; this is a bug in planner: run"),
+        (RecursionError("too\ndeep"), "planner: unexpected RecursionError: too deep; this is a bug in planner"),
+        (MemoryError(), "planner: not enough memory: use a machine with more"),
         (PermissionError(13, "Permission denied", "x/y"), "planner: x/y: Permission denied; allowed: a file or folder"),
         (ConnectionRefusedError(111, "Connection refused"), "planner: unexpected ConnectionRefusedError"),
     ],

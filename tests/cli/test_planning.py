@@ -43,7 +43,7 @@ def test_whatif_succeeds_and_says_where_it_wrote(whatif, tmp_path):
     assert (tmp_path / "plan" / "plan.json").exists()
     files = len([path for path in (tmp_path / "plan").rglob("*") if path.is_file()])
     where = f"\nFiles     {tmp_path}/plan/ ({files} files)"
-    assert f"{where}: read report.html, review plan.json, run ansible/\n" in ran.out
+    assert f"{where}: review report.md or report.html, apply with ansible/\n" in ran.out
     assert f"\nNext      cd {tmp_path}/plan/ansible && ansible-playbook apply.yml --check\n" in ran.out
     assert "" == ran.err
 

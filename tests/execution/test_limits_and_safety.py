@@ -333,7 +333,7 @@ def test_large_amounts_are_told_for_reading_too() -> None:
         LimitRow("limits.replicas_moved", 1_000, 1_200),
     ]
     assert [
-        "limits.cross_rack_bytes: the plan comes to 88.1 MB (88100000 bytes), allowed: at most 999 B",
+        "limits.cross_rack_bytes: the plan comes to 88.1 MB (88,100,000 bytes), allowed: at most 999 B",
         "limits.replicas_moved: the plan comes to 1,200 replicas, allowed: at most 1,000 replicas",
     ] == limits_and_safety.crossed(found, replacement(), Costs((), (), None, (), ()))
 
@@ -348,6 +348,14 @@ def test_gates_of_racks_need_racks() -> None:
         "nothing was written: limits.cross_rack_bytes and limits.rack_offline and limits.rack_refused can't be "
         "judged, no broker has a rack; allowed: racks, or no such limit" == str(error.value)
     )
+
+
+def test_racks_that_the_change_sets_are_racks() -> None:
+    """If no broker has a rack today, a limit on racks is judged by the racks that `set_racks` gives."""
+    changes = Changes(set_racks=((1, "a"), (2, "b"), (3, "c")))
+    spec = spec_of(no_racks(1, 2, 3), {"t": [(1, 2), (2, 3)]}, changes=changes, limits=SpecLimits(rack_offline=0))
+    (row,) = plan_of(spec)["limits"]
+    assert ("limits.rack_offline", 0, 0) == (row["key"], row["limit"], row["value"])
 
 
 def test_without_disks_there_is_no_gate() -> None:

@@ -135,9 +135,15 @@ def test_limits_have_their_defaults() -> None:
 
     assert BatchRules(9, None, 1, 3_600, 5 * MB, 500) == execution.batches
     assert (
-        DerivedRow("execution.batches.duration", "1h", "that the busiest broker of a batch copies, at the throttle"),
-        DerivedRow("execution.batches.replicas_per_partition", "1", "replica of a partition added in a batch"),
-        DerivedRow("execution.batches.elections", "500", "preferred leaders elected in a batch"),
+        DerivedRow(
+            "execution.batches.duration",
+            "1h",
+            "the longest time that the busiest broker of a batch copies, at the throttle",
+        ),
+        DerivedRow(
+            "execution.batches.replicas_per_partition", "1", "at most so many replicas added to a partition in a batch"
+        ),
+        DerivedRow("execution.batches.elections", "500", "at most so many preferred leaders elected in a batch"),
     ) == execution.derived
 
 

@@ -205,7 +205,7 @@ def test_settings_that_cannot_be_are_refused(site: Site) -> None:
     for given, said_of_it in (
         ("batch_at_most=1", "no such setting; the nearest is kafka_reassign_batches_at_most. Nothing was started"),
         ("throttle_bytes_per_sec=-5", "kafka_reassign_throttle_bytes_per_sec mustn't be negative."),
-        ("throttle_bytes_per_sec=5e7", "is '5e7'; allowed: a whole number of bytes a second, or 0 for no throttle."),
+        ("throttle_bytes_per_sec=5e7", "is '5e7'; allowed: a whole number of bytes per second, or 0 for no throttle."),
         ("environment=KAFKA_OPTS=-Da=b", "kafka_reassign_environment is 'KAFKA_OPTS=-Da=b'; allowed: -e '{"),
         (
             "batches=1",

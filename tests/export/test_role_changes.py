@@ -88,7 +88,7 @@ def test_a_client_without_tls_is_told_so(tmp_path: Path) -> None:
     """Without TLS, Kafka's client takes the brokers' TLS for an answer of a gigabyte and reports too little memory."""
     cluster = Cluster(tmp_path, (1, "", "Java heap space\njava.lang.OutOfMemoryError: Java heap space\n\tat x\n"))
     said = changes.start(cluster)["said_by_kafka"]
-    assert "Java heap space, as where the brokers talk TLS and kafka_reassign_command_config doesn't say so" == said
+    assert "Java heap space, such as when brokers require TLS and kafka_reassign_command_config doesn't say so" == said
 
 
 def test_a_batch_without_a_throttle_or_with_another_replication_factor(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_what_moves_or_lies_in_another_log_dir_is_not_done() -> None:
         (
             [1, 2, 7, 5],
             {1: "r0", 2: "r1"},
-            "Not live: broker 5, 7. Nothing was started; start it, or make a new plan without it.",
+            "Not live: brokers 5, 7. Nothing was started; start them, or make a new plan without them.",
         ),
         (
             [1],

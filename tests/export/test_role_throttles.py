@@ -298,7 +298,7 @@ def test_a_new_rate_turns_nothing_around(recorded: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(cluster, "verified", lambda: moving, raising=False)
     keep = lambda argv: executed.append(json.loads(Path(argv[-1]).read_text())) or (0, "", "")  # noqa: E731
     monkeypatch.setattr(cluster, "run", keep)
-    assert ["The throttle is 80 bytes a second from now on."] == throttles.Throttles(cluster).set_rate()
+    assert ["The throttle is 80 bytes per second from now on."] == throttles.Throttles(cluster).set_rate()
     assert [[{"topic": "next", "partition": 0, "replicas": [2, 1]}]] == [each["partitions"] for each in executed]
 
 
@@ -315,7 +315,7 @@ def test_a_new_rate_is_one_of_log_dirs_too(recorded: Path, monkeypatch: pytest.M
     monkeypatch.setattr(cluster, "verified", lambda: moving, raising=False)
     executed: list[list[str]] = []
     monkeypatch.setattr(cluster, "run", lambda argv: executed.append(argv) or (0, "", ""))
-    assert ["The throttle is 80 bytes a second from now on."] == throttles.Throttles(cluster).set_rate()
+    assert ["The throttle is 80 bytes per second from now on."] == throttles.Throttles(cluster).set_rate()
     assert ["--throttle", "80", "--replica-alter-log-dirs-throttle", "80"] == executed[0][-6:-2]
 
     answers["configs"] = live.replace("=50", "=99")

@@ -101,7 +101,7 @@ def test_a_killed_rollback_is_applied_again_at_another_rate(operator: Operator) 
         await_move(operator)
     run = plan.playbooks.play("apply")
     assert 0 == run.code, run.output
-    assert "The throttle is 100000000 bytes a second from now on." in run.text
+    assert "The throttle is 100000000 bytes per second from now on." in run.text
     assert_unharmed(operator, wanted)
 
 
@@ -333,11 +333,11 @@ def test_throttles_of_somebody_else_are_put_back(operator: Operator) -> None:
     with plan.playbooks.playing("apply", *given) as running:
         operator.await_true(lambda: "An earlier run left its throttles" in running.text, "the record")
         rate.write_text("fast")
-        operator.await_true(lambda: "allowed: bytes a second, such as 50000000" in running.text, "the refusal")
+        operator.await_true(lambda: "allowed: bytes per second, such as 50000000" in running.text, "the refusal")
         rate.write_text("70000000\n")
         run = running.wait()
     assert 0 == run.code, run.output
-    assert "The throttle is 70000000 bytes a second from now on." in run.text
+    assert "The throttle is 70000000 bytes per second from now on." in run.text
     operator.await_equal(set_before, operator.throttles)
     operator.await_equal(wanted, operator.replicas)
     assert [] == operator.moving()

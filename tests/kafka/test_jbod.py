@@ -115,6 +115,6 @@ def test_another_rate_for_what_an_interrupted_run_left_moving(operator: Operator
     # At the first rate, six megabytes would take an hour and a half.
     run = plan.playbooks.play("apply", "-e", "kafka_reassign_wait_seconds=60")
     assert 0 == run.code, run.output
-    assert "The throttle is 50000000 bytes a second from now on." in run.text
+    assert "The throttle is 50000000 bytes per second from now on." in run.text
     assert planned(plan, "log_dirs", "replicas").items() <= where(operator).items()
     assert no_throttle(operator, 1)

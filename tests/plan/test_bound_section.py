@@ -118,9 +118,9 @@ def test_a_bound_about_unmet_targets_says_so() -> None:
 @pytest.mark.parametrize(
     ("by", "kept", "split"),
     [
-        ("broker", "and keeps placement, apart and the caps", " for this split of the brokers"),
-        ("rack", "and keeps placement, apart and the caps", " for this split of the racks"),
-        ("rack_leaders", "and keeps placement and the caps", ""),
+        ("broker", "and keeps the placement rules, the apart rules and the caps", " for this split of the brokers"),
+        ("rack", "and keeps the placement rules, the apart rules and the caps", " for this split of the racks"),
+        ("rack_leaders", "and keeps the placement rules and the caps", ""),
     ],
 )
 def test_rules_are_part_of_what_is_proven(by: str, kept: str, split: str) -> None:
@@ -179,7 +179,7 @@ def test_that_nothing_meets_all_targets_is_said_where_it_is_proven() -> None:
     plan["bound"] |= {"excess": EXCESS | {"least_replicas": 0}}
     assert f"{said}no plan tried meets all targets" == headline.balance_missed(typed(plan))
     plan["bound"] |= {"excess": EXCESS}
-    assert f"{said}no plan meets all targets (proven)" == headline.balance_missed(typed(plan))
+    assert f"{said}no plan can meet all targets (proven)" == headline.balance_missed(typed(plan))
 
 
 def test_brokers_that_cannot_lead_are_the_reason_where_only_leaders_are_uneven() -> None:

@@ -92,7 +92,7 @@ def test_changes_topics_and_terms(plan):
     }
     unsafe = {term["name"]: (term["today"], term["plan"]) for term in plan["terms"] if term["group"] != "movement"}
     assert (0, 0) == unsafe["without_leader"] == unsafe["under_min_insync"]
-    assert "1 topic with more partitions, which can't be taken back: keys map to other partitions" in plan["warnings"]
+    assert "1 topic with more partitions: keys map to other partitions then, for good" in plan["warnings"]
 
 
 def test_files_for_terraform_and_the_playbook(plan):

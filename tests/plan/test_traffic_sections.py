@@ -358,7 +358,7 @@ def test_traffic_between_racks_is_told_on_the_screen_where_it_is_asked_about() -
     assert verdict.cross_rack(plan, stated=True) == (
         f"{said}; consumers (from the nearest replica) 0 B → 0 B an hour; cost {costs} → {costs} a month, "
         "in the currency of prices; 0.00 once for the copies",
-        "balance.network_out and each broker's network out count reads at the leader",
+        "reads count at the leader for balance.network_out and network out per broker",
     )
 
 

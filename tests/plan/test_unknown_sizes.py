@@ -93,7 +93,7 @@ def test_nobody_knows_how_near_a_plan_is_to_the_fewest_bytes() -> None:
     """Without bytes, no output claims that a plan is the minimum."""
     plan = plan_of(unsized(spec_of(no_racks(1, 2), {"t": [(1,), (1,)]})))
     front = choice_tables.front(structs.replace(typed(plan), pareto=typed(plan).pareto * 2))
-    gap = next(column for column in front.columns if column.heading == "Above the least")
+    gap = next(column for column in front.columns if column.heading == "Above minimum")
     assert [0.0] == [row["gap_percent"] for row in plan["pareto"] if row["chosen"]]
     assert {None} == {gap.value(row).value for row in typed(plan).pareto}
     assert "0 %" not in outputs(plan)["fleet.md"]

@@ -81,6 +81,6 @@ def test_no_bytes_where_sizes_are_unknown() -> None:
     plan = with_alternatives()
     plan["cluster"]["sizes_known"] = False
     for table in (choice_tables.front(typed(plan)), choice_tables.compared(typed(plan))):
-        for heading in ("Copied", "Proven least", "Above the least"):
+        for heading in ("Copied", "Proven minimum", "Above minimum"):
             if any(each.heading == heading for each in table.columns):
                 assert {"–"} == set(map(markdown.line, column(table, heading)))

@@ -148,7 +148,7 @@ def test_a_comment_names_the_folder_that_a_report_is_in() -> None:
     """A comment names the plan's folder, and quotes it in commands; report.md is the same for every folder."""
     report, comment = markdown.report(typed(small())), markdown.comment(typed(small()), "my plans/a.plan")
 
-    files = "read report.html, review plan.json, run ansible/."
+    files = "review report.md or report.html, apply with ansible/."
     assert f"- Files: `my plans/a.plan/`: {files}\n" in comment
     assert "- Dry run: `cd 'my plans/a.plan/ansible' && ansible-playbook apply.yml --check`." in comment
     assert f"- Files, in the folder of this report: {files}\n" in report

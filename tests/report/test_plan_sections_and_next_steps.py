@@ -78,7 +78,7 @@ def test_facts_without_an_answer_are_left_out() -> None:
     (facts,) = sections(typed(small()))[-1].blocks
     assert isinstance(facts, Facts)
 
-    assert ["Chosen", "Proof of the least", "Searched", "The winner"] == [label for label, _ in facts.facts]
+    assert ["Chosen", "Proof of the minimum", "Searched", "The winner"] == [label for label, _ in facts.facts]
 
 
 def crossed(key: str, value: int = 2) -> Document:

@@ -238,7 +238,7 @@ def test_the_next_command_names_the_folder() -> None:
     assert "\nNext      cd 'my plans/ansible' && ansible-playbook apply.yml --check\n" in shown(
         small(), folder="my plans"
     )
-    assert "\nFiles     out/ (4 files): read report.html, review plan.json, run ansible/\n" in shown(small())
+    assert "\nFiles     out/ (4 files): review report.md or report.html, apply with ansible/\n" in shown(small())
     assert "\nFiles" not in shown(small(), folder=None)
     down = small()
     down["brokers"][0]["seems_down"] = True

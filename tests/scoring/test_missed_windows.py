@@ -43,7 +43,7 @@ def test_excluded_topics() -> None:
     """If excluded topics overfill a broker, they are the reason."""
     rows = {"kept": [(1,)] * 6, "x": [(2,), (3,)]}
     problem = problem_of(no_racks(1, 2, 3), rows, topics=TopicFilter(exclude=("kept",)), balance=NARROW)
-    why = "no plan tried meets it while partitions that the YAML's topics key excludes keep their replicas"
+    why = "no plan tried meets this target while partitions that the YAML's topics key excludes keep their replicas"
     assert [
         ("replicas", None, 5, why),
         ("leaders", None, 5, why),
@@ -54,7 +54,7 @@ def test_excluded_topics() -> None:
 def test_rebalance_is_the_reason() -> None:
     """If only forced moves are allowed, that is the reason."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4}, changes=Changes(rebalance="none"), balance=NARROW)
-    why = "with rebalance: none, only what has to move does"
+    why = "rebalance: none moves only what has to move"
     assert {why} == {each.why for each in found(problem)}
 
 
@@ -79,7 +79,7 @@ def test_leaders_that_alone_may_change_depend_on_where_replicas_are() -> None:
 def test_windows_that_exclude_each_other() -> None:
     """Three replicas on two brokers can't differ by 0: the window is named with the values asked for and reached."""
     problem = problem_of(no_racks(1, 2), {"x": [(1,), (2,), (1,)]}, balance=balance_of(0, "none", "none"))
-    why = "no plan tried meets it together with the other targets, the racks and the replication factors"
+    why = "no plan tried meets this target together with the other targets, the racks, and the replication factors"
     assert (RelaxedRow("replicas", None, "0", 1, why),) == found(problem)
 
 
@@ -106,7 +106,7 @@ def test_windows_of_bytes_that_other_windows_forbid() -> None:
     """Four equal partitions are on one of two brokers; they could be split evenly, so another target is the reason."""
     balance = balance_of("none", "none", "none", "none", "10%")
     problem = problem_of(no_racks(1, 2), {"x": [(1,)] * 4}, balance=balance)
-    why = "no plan tried meets it together with the other targets, the racks and the replication factors"
+    why = "no plan tried meets this target together with the other targets, the racks, and the replication factors"
     assert (RelaxedRow("disk", None, "10%", 100.0, why),) == found(problem, [(1,)] * 4)
 
 

@@ -259,7 +259,7 @@ def test_the_rule_in_words() -> None:
     """The rule's words have every aim once, in the order of use."""
     text = rule_text(("makespan",))
     assert (
-        "bytes moved, bytes of the busiest broker, leaders changed, partitions touched, unevenness of copying, cross-"
+        "bytes copied, bytes of the busiest broker, leaders changed, partitions touched, unevenness of copying, cross-"
         in text
     )
     assert {"bytes_moved", "replicas_moved", "leaders_changed"} == set(TERMS)

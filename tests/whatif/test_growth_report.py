@@ -55,7 +55,7 @@ def test_the_first_limit_has_its_month_and_broker():
 
 
 def test_the_network_is_judged_by_rates_at_the_end_of_the_history():
-    """With the rates at the end, 200 bytes a second instead of 100, the limit is reached after one month of growth."""
+    """With the rates at the end, 200 bytes/s instead of 100, the limit is reached after one month of growth."""
     spec = rated(size=1, bytes_in=100, ppm=200_000)
     brokers = tuple(replace(each, network_bytes_per_sec=700) for each in spec.cluster.brokers)
     known = replace(spec, cluster=replace(spec.cluster, brokers=brokers))

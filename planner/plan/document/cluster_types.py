@@ -30,12 +30,12 @@ class HeldLoad(Section, frozen=True):
     size_bytes: Annotated[Count, doc("Bytes of all replicas.")]
     network_in: Annotated[
         Count | None,
-        doc("Bytes a second written to its replicas, by producers or leaders; null where no rates are known."),
+        doc("Bytes per second written to its replicas, by producers or leaders; null where no rates are known."),
     ]
     network_out: Annotated[
         Count | None,
         doc(
-            "Bytes a second that its leaders send to followers and consumers, as if all consumers read from leaders, "
+            "Bytes per second that its leaders send to followers and consumers, as if all consumers read from leaders, "
             "whatever traffic.fetch_from says; null where no rates are known."
         ),
     ]
@@ -106,7 +106,7 @@ class BrokerRow(Section, frozen=True, kw_only=True):
         ),
     ]
     network_bytes_per_sec: Annotated[
-        Positive | None, doc("Bytes a second that its network carries each way; only where stated.")
+        Positive | None, doc("Bytes per second that its network carries each way; only where stated.")
     ] = None
     max_replicas: Annotated[Positive | None, doc("The most replicas that it may hold; only where stated.")] = None
     max_leaders: Annotated[Positive | None, doc("The most partitions that it may lead; only where stated.")] = None
@@ -217,7 +217,7 @@ class TopicOfHourRow(Section, frozen=True, kw_only=True):
     """A topic's part in the traffic of a broker in an hour."""
 
     topic: TopicName
-    bytes_per_sec: Annotated[Count, doc("Bytes a second.")]
+    bytes_per_sec: Annotated[Count, doc("Bytes per second.")]
 
 
 class WorstHourRow(Section, frozen=True, kw_only=True):
@@ -226,7 +226,7 @@ class WorstHourRow(Section, frozen=True, kw_only=True):
     broker: BrokerId
     hour: HourOfWeek
     name: HourName
-    bytes_per_sec: Annotated[Count, doc("What the broker has in that hour, in bytes a second.")]
+    bytes_per_sec: Annotated[Count, doc("What the broker has in that hour, in bytes per second.")]
     topics: Annotated[
         tuple[TopicOfHourRow, ...], doc("The topics with the most of it, at most three, the first one with the most.")
     ]
@@ -274,7 +274,7 @@ class BrokerHoursRow(Section, frozen=True, kw_only=True):
 class StateOfMonth(Section, frozen=True, kw_only=True):
     """The hours of the week under one assignment, so many months from now."""
 
-    bytes_per_sec: Annotated[Count, doc("The highest traffic of any broker in any hour, in or out, in bytes a second.")]
+    bytes_per_sec: Annotated[Count, doc("The most bytes per second, in or out, of any broker in any hour.")]
     above_capacity: HoursAbove
 
 
@@ -297,7 +297,7 @@ class HoursSection(Section, frozen=True, kw_only=True):
         HoursState | None, doc("With the plan for the mean rates at the same balance; null where the sweep made none.")
     ]
     highest: Annotated[
-        Count, doc("The most bytes a second, in or out, of any broker in any hour, today or with this plan.")
+        Count, doc("The most bytes per second, in or out, of any broker in any hour, today or with this plan.")
     ]
     brokers: Annotated[tuple[BrokerHoursRow, ...], doc("Every broker's hours, by id.")]
     months: Annotated[

@@ -43,8 +43,8 @@ class BalanceWindows(Section, frozen=True, kw_only=True):
     topic_replicas: Annotated[Window, _of_counts("Replicas of a topic on a broker")]
     topic_leaders: Annotated[Window, _of_counts("Preferred leaders of a topic on a broker")]
     disk: Annotated[Window, doc("Bytes on a broker: a percentage around its share (10%), or none.")]
-    network_in: Annotated[Window, doc("Bytes a second into a broker: a percentage around its share (10%), or none.")]
-    network_out: Annotated[Window, doc("Bytes a second out of a broker: a percentage around its share (10%), or none.")]
+    network_in: Annotated[Window, doc("Bytes per second to a broker: a percentage around its share (10%), or none.")]
+    network_out: Annotated[Window, doc("Bytes per second from a broker: a percentage around its share (10%), or none.")]
 
     def unlike(self, other: "BalanceWindows") -> dict[str, str]:
         """Those of its windows that the other balance has otherwise, by name."""
@@ -85,7 +85,7 @@ class FurthestRow(Section, frozen=True, kw_only=True):
     """How far the worst broker is outside of one window of loads."""
 
     window: Annotated[str, doc("The window, with its scenario if it belongs to one.")]
-    value: Annotated[Positive, doc("Bytes, or bytes a second.")]
+    value: Annotated[Positive, doc("Bytes, or bytes per second.")]
 
 
 class ExcessSection(Section, frozen=True, kw_only=True):

@@ -68,7 +68,7 @@ class PartitionRow(StepRow, frozen=True, kw_only=True):
     reason: Annotated[Reason, doc("Why it changes: the first reason that applies.")]
     bytes_in_per_sec: Annotated[
         Positive | None,
-        doc("Bytes a second that producers write to it, which take their part of the throttle; only where known."),
+        doc("Bytes per second that producers write to it, which take their part of the throttle; only where known."),
     ] = None
 
     @property
@@ -80,7 +80,7 @@ class PartitionRow(StepRow, frozen=True, kw_only=True):
 class ExecutionSection(Section, frozen=True, kw_only=True):
     """How the plan is applied."""
 
-    throttle_bytes_per_sec: Annotated[Positive | None, doc("Bytes a second on each broker; null without a throttle.")]
+    throttle_bytes_per_sec: Annotated[Positive | None, doc("Bytes per second on each broker; null without a throttle.")]
     seconds_at_throttle: Annotated[
         Count | None,
         doc("The least seconds that copying takes, all batches one after the other; null without a throttle or sizes."),

@@ -43,8 +43,8 @@ class CreateTopicRow(Section, frozen=True, kw_only=True):
     replication_factor: Annotated[Positive, doc("Replicas of each partition.")]
     config: Annotated[TopicConfig | None, doc("Topic configuration that differs from the brokers' defaults.")] = None
     size: Annotated[Count | None, doc("Expected bytes of one replica of each partition.")] = None
-    bytes_in: Annotated[Count | None, doc("Expected bytes a second written to each partition.")] = None
-    bytes_out: Annotated[Count | None, doc("Expected bytes a second read from each partition.")] = None
+    bytes_in: Annotated[Count | None, doc("Expected bytes per second written to each partition.")] = None
+    bytes_out: Annotated[Count | None, doc("Expected bytes per second read from each partition.")] = None
 
 
 class AddPartitionsRow(Section, frozen=True, kw_only=True):
@@ -53,8 +53,8 @@ class AddPartitionsRow(Section, frozen=True, kw_only=True):
     topic: TopicName
     partitions: Annotated[int, Meta(ge=2, le=LARGEST), doc("Number of partitions afterwards, those of today included.")]
     size: Annotated[Count | None, doc("Expected bytes of one replica of each new partition.")] = None
-    bytes_in: Annotated[Count | None, doc("Expected bytes a second written to each new partition.")] = None
-    bytes_out: Annotated[Count | None, doc("Expected bytes a second read from each new partition.")] = None
+    bytes_in: Annotated[Count | None, doc("Expected bytes per second written to each new partition.")] = None
+    bytes_out: Annotated[Count | None, doc("Expected bytes per second read from each new partition.")] = None
 
 
 class ChangesSection(Section, frozen=True, kw_only=True):
@@ -108,7 +108,7 @@ class SpecSection(Section, frozen=True, kw_only=True):
     topics: Annotated[SpecTopics, doc("Which topics may move.")]
     survive: Annotated[Survive, doc("What may fail without a partition going offline, where that can be.")]
     aims: Annotated[tuple[Aim, ...], doc("What comes after bytes among equally cheap plans, most important first.")]
-    limits: Annotated[SpecLimits, doc("The gates, as the YAML sets them.")]
+    limits: Annotated[SpecLimits, doc("The limits, as the YAML sets them.")]
     placement: Annotated[
         tuple[PlacementRuleRow, ...] | None, doc("Which brokers topics may use; left out without such rules.")
     ] = None

@@ -38,14 +38,14 @@ class FailureFigures(Section, frozen=True, kw_only=True):
     at_risk: Annotated[Count, doc("Partitions with one live in-sync replica left.")]
     lost: Annotated[Count, doc("Partitions whose data is gone if the disks of what failed are.")]
     lost_bytes: Annotated[Count | None, doc("Bytes of one copy of each of those; null where sizes are unknown.")]
-    leaders_moved: Annotated[Count, doc("Partitions that get another leader.")]
+    leaders_moved: Annotated[Count, doc("Partitions that get a different leader.")]
     leaders_most: Annotated[Count | None, doc("Leaders of the living broker that has most; null where none lives.")]
     leaders_most_broker: Annotated[Count | None, doc("That broker; null where none lives.")]
     network_in_most: Annotated[
-        Count | None, doc("The most bytes a second that are written to a living broker; null without rates.")
+        Count | None, doc("The most bytes per second that are written to a living broker; null without rates.")
     ]
     network_out_most: Annotated[
-        Count | None, doc("The most bytes a second that a living broker sends; null without rates.")
+        Count | None, doc("The most bytes per second that a living broker sends; null without rates.")
     ]
     size_bytes_most: Annotated[Count | None, doc("The most bytes on a living broker; null where sizes are unknown.")]
     over_capacity: Annotated[
@@ -161,8 +161,8 @@ class GrowthLoad(Section, frozen=True, kw_only=True):
         Count | None, doc("The first month that begins with its network above the limit; null where none does.")
     ]
     size_bytes: Annotated[Count, doc("Bytes after all months.")]
-    network_in: Annotated[Count, doc("Bytes a second written to it then.")]
-    network_out: Annotated[Count, doc("Bytes a second that it sends then.")]
+    network_in: Annotated[Count, doc("Bytes per second written to it then.")]
+    network_out: Annotated[Count, doc("Bytes per second that it sends then.")]
 
 
 class GrowthBrokerRow(Section, frozen=True, kw_only=True):
@@ -171,7 +171,7 @@ class GrowthBrokerRow(Section, frozen=True, kw_only=True):
     id: BrokerId
     rack: Annotated[str | None, doc("Its broker.rack; null without one.")]
     disk_limit_bytes: Annotated[Count | None, doc("The most bytes that it may hold; null where not stated.")]
-    network_limit: Annotated[Count | None, doc("The most bytes a second, each way; null where not stated.")]
+    network_limit: Annotated[Count | None, doc("The most bytes per second, each way; null where not stated.")]
     today: Annotated[GrowthLoad | None, doc("With today's assignment; null where the broker is not in it.")]
     planned: Annotated[GrowthLoad | None, doc("With the plan's assignment; null where the broker is not in it.")]
 

@@ -197,7 +197,7 @@ CHANGE_CASES: list[Case] = [
         "throttle_off",
         after("execution: {throttle: unlimited}\n"),
         "11:13 execution.throttle",
-        "'unlimited' isn't an amount; allowed: a rate such as 50MB/s, 12MiB/s, 1Gbit/s, or a whole number of bytes a "
+        "'unlimited' isn't an amount; allowed: a rate such as 50MB/s, 12MiB/s, 1Gbit/s, or a whole number of bytes per "
         "second; or none",
     ),
     (

@@ -91,7 +91,7 @@ def duration(seconds):
 def progress(name, done, partitions, copied, planned, seconds, rate, later_seconds=0):
     """The progress line of a batch: the partitions done and, if they are known, the bytes, the rate and the time left.
 
-    `seconds` have passed, and `rate` is in bytes a second. The batches after this one are planned to take
+    `seconds` have passed, and `rate` is in bytes per second. The batches after this one are planned to take
     `later_seconds`.
     """
     parts = [f"{done} of {counted(partitions, 'partition')}"]

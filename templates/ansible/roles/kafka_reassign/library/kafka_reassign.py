@@ -150,7 +150,7 @@ options:
     type: int
     default: 0
   throttle_file:
-    description: File on the admin host with another rate, in bytes a second. It may change while a batch runs.
+    description: File on the admin host with another rate, in bytes per second. It may change while a batch runs.
     type: str
     default: ""
   journal_dir:

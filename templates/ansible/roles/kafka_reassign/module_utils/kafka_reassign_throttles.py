@@ -185,7 +185,7 @@ class Throttles:
         """Set another rate the way Kafka's tool does: execute the moves that still run once more, with the new rate.
 
         They keep the lists they move to, which may be a step's or a rollback's. Kafka never completes a move that is
-        turned around: a replica that is being added and isn't in the new list stays one to be added.
+        reversed: a replica that is being added and isn't in the new list stays one to be added.
         """
         record = self.record()
         rate = str(self.given["throttle_bytes_per_sec"])
@@ -213,7 +213,7 @@ class Throttles:
         # The rate is set before the moves start again, and a log dir that a broker refuses is asked for after that.
         if code != 0 and not any(each in out + err for each in (NO_BROKER, STARTED)):
             raise ToolError(f"the throttle couldn't be changed: {refused(out, err)}")
-        return [*said, f"The throttle is {rate} bytes a second from now on."]
+        return [*said, f"The throttle is {rate} bytes per second from now on."]
 
     def restore(self):
         """Restore the throttles. Returns sentences on any that stay, and the plan's partitions that still move."""

@@ -35,7 +35,7 @@ def shortened(text):
     """The output of a tool without stack traces. If it is long, the middle is left out."""
     text = "\n".join(line for line in text.strip().splitlines() if not line.startswith("\tat "))
     if _NO_TLS in text:
-        text = f"{_NO_TLS}, as where the brokers talk TLS and kafka_reassign_command_config doesn't say so"
+        text = f"{_NO_TLS}, such as when brokers require TLS and kafka_reassign_command_config doesn't say so"
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} ... {text[-_TAIL:]}"
 
 
@@ -319,5 +319,5 @@ class Cluster:
             text = str(error)
         if text.isascii() and text.isdigit() and int(text) > 0:
             return int(text), ""
-        said = f"the throttle file {path} says '{text[:40]}'; allowed: bytes a second, such as 50000000"
+        said = f"the throttle file {path} says '{text[:40]}'; allowed: bytes per second, such as 50000000"
         return self.given["throttle_bytes_per_sec"], said

@@ -76,8 +76,10 @@ def absent(expected, racks, planned_racks):
     """A sentence on brokers that aren't live or aren't in their planned rack; else an empty one."""
     missing = sorted(set(expected) - set(racks))
     if missing:
-        ids = ", ".join(map(str, missing))
-        return f"Not live: broker {ids}. Nothing was started; start it, or make a new plan without it."
+        one = len(missing) == 1
+        named = f"broker{'' if one else 's'} {', '.join(map(str, missing))}"
+        them = "it" if one else "them"
+        return f"Not live: {named}. Nothing was started; start {them}, or make a new plan without {them}."
     elsewhere = [
         f"broker {broker} in {rack}, planned for {planned_racks[str(broker)]}"
         for broker, rack in racks.items()
@@ -112,10 +114,11 @@ def foreign(running, states):
 
 
 def never_complete(names):
-    """A sentence on reassignments that were turned around while they ran; else an empty one."""
+    """A sentence on reassignments that were reversed while they ran; else an empty one."""
     return _sentence(
-        "Kafka never completes reassignments that were turned around: a replica is to be added and removed. Nothing "
-        "was started; rollback.yml, or kafka-reassign-partitions.sh --cancel, cancels them. The partitions are",
+        "Kafka never completes reassignments that were reversed while they ran: a replica is to be added and "
+        "removed. Nothing was started; rollback.yml, or kafka-reassign-partitions.sh --cancel, cancels them. The "
+        "partitions are",
         names,
     )
 
