@@ -105,10 +105,7 @@ def read(path: Path) -> Given:
     that was changed.
     """
     file = path / "plan.json" if path.is_dir() else path
-    try:
-        data = file_reading.read_bytes(file, file_reading.PLAN)
-    except OSError as error:
-        raise file_reading.unreadable(file, error) from None
+    data = file_reading.read_bytes(file, file_reading.PLAN)
     shown = file.as_posix()
     text = decode(data, shown)
     found: StatePart | None

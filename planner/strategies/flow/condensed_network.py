@@ -185,7 +185,7 @@ def _leave(
 ) -> tuple[tuple[IntArray, ...], min_cost_flow.Arcs]:
     """The arcs of replicas that may leave: the cheapest that windows can spare; replicas above windows must leave."""
     rows, brokers = at[0], layout.home[at]
-    costs = layout.enter_costs[rows, 0] - np.broadcast_to(layout.keep_costs, layout.home.shape)[at]
+    costs = layout.enter_costs[rows, 0] - layout.keep_costs[at]
     cells = layout.topics[rows].astype(np.int64) * nodes.brokers + brokers
     order = np.lexsort((costs, cells))
     cells = cells[order]
@@ -242,11 +242,7 @@ class TopicsInFull:
     def of(layout: Layout, bounds: LongArray, full: BoolArray, nodes: Nodes) -> TopicsInFull:
         """The network of these topics; its pools and brokers are those of the whole network."""
         at = np.flatnonzero(full[layout.topics])
-        of_rows = (
-            *("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "new"),
-            *("keep_costs", "enter_costs", "least", "most", "kinds"),
-        )
-        part = replace(layout, **{name: getattr(layout, name)[at] for name in of_rows})
+        part = layout.part(at)
         network = Network.of(part, np.zeros(len(at), dtype=bool))
         topics, brokers = np.flatnonzero(full), np.arange(nodes.brokers)
         numbers = _renumbered(part, topics, nodes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -73,6 +73,14 @@ class Layout:
     tie_scale: int
     kinds: IntArray
     forbidden: BoolArray | None
+
+    def part(self, rows: IntArray) -> Layout:
+        """The layout of some of its rows."""
+        of_rows = (
+            *("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "new"),
+            *("keep_costs", "enter_costs", "least", "most", "kinds"),
+        )
+        return replace(self, **{name: getattr(self, name)[rows] for name in of_rows})
 
     @cached_property
     def held(self) -> BoolArray:

@@ -205,7 +205,7 @@ class _Condensed:
     def _leaving(self, spare: LongArray) -> Iterator[_Leaving]:
         """The replicas that may leave for brokers of each price."""
         rows, slots = self._at
-        keep = np.broadcast_to(self._layout.keep_costs, self._layout.home.shape)[rows, slots]
+        keep = self._layout.keep_costs[rows, slots]
         # Each row starts with a different slot; otherwise tied rows would lose all their replicas.
         turns = (slots - rows) % self._layout.home.shape[1]
         for group in self._classes.sample.tolist():

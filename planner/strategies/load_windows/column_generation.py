@@ -42,9 +42,6 @@ _OUTSIDE = 3.0
 _NEW_PART, _NEW_PART_AT_LAST = 0.3, 0.5
 # A share this large is whole.
 _WHOLE = 0.999
-# The fields of a layout with a value for each row.
-_OF_ROWS: tuple[str, ...] = ("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "new")
-_OF_ROWS += ("keep_costs", "enter_costs", "least", "most", "kinds")
 
 
 class Mixed(NamedTuple):
@@ -227,10 +224,9 @@ class _Rest(NamedTuple):
         fixed, brokers = np.nonzero(on)
         cells = sums_at(layout.fixed_cells.shape, (layout.topics[fixed], brokers))
         held = [sums_at(on.shape[1], brokers, weights[fixed]) for weights in loads.weights]
-        parts = {name: getattr(layout, name)[rows] for name in _OF_ROWS}
         return cls(
             rows,
-            replace(layout, **parts, fixed_cells=layout.fixed_cells + cells),
+            replace(layout.part(rows), fixed_cells=layout.fixed_cells + cells),
             replace(loads, weights=loads.weights[:, rows], windows=loads.windows - np.array(held)[:, None]),
         )
 
