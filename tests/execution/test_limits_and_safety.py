@@ -350,14 +350,6 @@ def test_gates_of_racks_need_racks() -> None:
     )
 
 
-def test_racks_that_the_change_sets_are_racks() -> None:
-    """If no broker has a rack today, a limit on racks is judged by the racks that `set_racks` gives."""
-    changes = Changes(set_racks=((1, "a"), (2, "b"), (3, "c")))
-    spec = spec_of(no_racks(1, 2, 3), {"t": [(1, 2), (2, 3)]}, changes=changes, limits=SpecLimits(rack_offline=0))
-    (row,) = plan_of(spec)["limits"]
-    assert ("limits.rack_offline", 0, 0) == (row["key"], row["limit"], row["value"])
-
-
 def test_without_disks_there_is_no_gate() -> None:
     """Without stated disks there is no limit on disks, but the peaks are in the plan."""
     plan = plan_of(replacement())

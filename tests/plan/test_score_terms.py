@@ -155,3 +155,13 @@ def test_a_limit_on_failures_is_not_kept_by_replicas_out_of_sync() -> None:
     assert ("limits.broker_offline", 0, 1) == (plan.limits[0].key, plan.limits[0].limit, plan.limits[0].value)
     told = "Today, if the worst broker fails: 1 partition offline, 1 refusing acks=all writes."
     assert [told] == list(verdict.failures(plan))
+
+
+def test_racks_that_the_change_sets_are_racks() -> None:
+    """If no broker has a rack today, a limit on racks is judged by the racks that `set_racks` gives."""
+    changes, limits = Changes(set_racks=((1, "a"), (2, "b"), (3, "c"))), SpecLimits(rack_offline=0)
+    spec = spec_of(no_racks(1, 2, 3), {"t": [(1, 2), (2, 3)]}, changes=changes, limits=limits)
+    problem = build(spec)
+    result = run(problem, candidates(problem, replace(spec.sweep, candidates=20)))
+    (row,) = plan_documents.planned(spec, problem, result)["limits"]
+    assert ("limits.rack_offline", 0, 0) == (row["key"], row["limit"], row["value"])
