@@ -317,7 +317,7 @@ def test_brokers_that_are_not_live_stop_before_anything(site: Site) -> None:
     site.set_cluster(brokers=[9])
     refused = site.play("apply", "--tags", "precheck")
     assert (2, 0) == (refused.code, site.calls("--execute"))
-    assert "Not live: broker 1, 2, 3, 4. Nothing was started;" in refused.text
+    assert "Not live: brokers 1, 2, 3, 4. Nothing was started;" in refused.text
 
 
 def test_a_rack_that_has_changed_stops_the_plan_but_not_the_way_back(site: Site) -> None:

@@ -185,7 +185,10 @@ def test_a_refused_plan_is_told_too(site: Site, webhook: tuple[str, list[dict[st
     assert 2 == site.play("apply", *hooked(url)).code
     assert 2 == site.play("apply", "--check", *hooked(url)).code
     assert [
-        ("on_failure", "Not live: broker 1, 2, 3, 4. Nothing was started; start it, or make a new plan without it.")
+        (
+            "on_failure",
+            "Not live: brokers 1, 2, 3, 4. Nothing was started; start them, or make a new plan without them.",
+        )
     ] == [(event["event"], event["said"]) for event in told]
 
 

@@ -193,7 +193,7 @@ def test_errors_where_they_were_foretold(operator: Operator) -> None:
     with load.running(), restarts.obeyed() as tasks:
         refused = play(playbooks, tasks)
         assert 2 == refused.code
-        assert "Nothing was restarted. Set kafka_reassign_allow_refused_writes where that may be." in refused.text
+        assert "Nothing was restarted. To allow this, set kafka_reassign_allow_refused_writes." in refused.text
         assert [] == restarts.done
         assert {} == load.errors
         run = play(playbooks, tasks, "-e", "kafka_reassign_allow_refused_writes=true")
