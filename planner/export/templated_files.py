@@ -136,7 +136,9 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
             {
                 "refusing": [step.number for step in restart.refusing],
                 **{
-                    str(step.number): [name for topic in step.writes_refused for name in topic.names]
+                    str(step.number): sorted(
+                        {name for topic in (*step.writes_refused, *step.offline, *step.unclean) for name in topic.names}
+                    )
                     for step in restart.steps
                 },
             }

@@ -2,8 +2,8 @@
 
 The brokers of a rack restart together. If that makes a partition refuse writes with acks=all, lose its leader or get an
 out-of-sync one, they restart one after the other. No order avoids what a single broker causes, so it is announced.
-Every step is judged from today's cluster, because before it all replicas are back in sync and the preferred leaders
-lead again. Source: `kafka.cluster.Partition.appendRecordsToLeader` (NotEnoughReplicasException), KIP-966.
+Every step is judged twice: from today's cluster, and with all replicas in sync, as they are before each step. Source:
+`kafka.cluster.Partition.appendRecordsToLeader` (NotEnoughReplicasException), KIP-966.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
     """The steps to restart every broker of a spec, from today's cluster; at most `at_most` brokers in each."""
     subject, cluster = Subject.of(spec, None), spec.cluster
     # If configurations are listed without min.insync.replicas, it is Kafka's default, 1.
-    listed = CONFIGS_UNKNOWN not in cluster.notes and (len(spec.inputs) > 1 or cluster.config_defaults)
+    listed = CONFIGS_UNKNOWN not in cluster.notes and len(spec.inputs) > 1
     topics = () if listed else sorted(cluster.topics, key=lambda each: each.name)
     unstated = tuple(each.name for each in topics if MIN_INSYNC not in in_force(each, cluster.config_defaults))
     problem = subject.problem
@@ -80,7 +80,7 @@ def _notes(subject: Subject, judge: "RestartJudge", unstated: Sequence[str]) -> 
         yield (
             f"{MIN_INSYNC} of {counted(len(unstated), 'topic')} is unknown: Kafka's default, 1, is assumed, and "
             "brokers that share a partition of theirs don't restart together; state it in cluster.config_defaults, or "
-            "add the output of kafka-configs"
+            "add the output of kafka-configs --describe --all"
         )
     refused = int(judge.today[:, FACTS.index("writes_refused")].sum())
     if refused:
@@ -105,6 +105,12 @@ class RestartJudge:
     def today(self) -> LongArray:
         """(N, len(FACTS)): the facts while no broker restarts."""
         return outcome(self.rows, np.zeros(self.rows.replicas.shape, dtype=bool)).facts
+
+    @cached_property
+    def in_sync(self) -> "RestartJudge":
+        """The same partitions with all replicas in sync, which the playbook waits for before each step."""
+        leaders = np.where(self.rows.leaders < 0, self.rows.replicas[:, 0], self.rows.leaders)
+        return replace(self, rows=replace(self.rows, in_sync=self.rows.holding, leaders=leaders))
 
     @cached_property
     def of_broker(self) -> Sequence[LongArray]:
@@ -147,10 +153,10 @@ class RestartJudge:
 
     def harm(self, brokers: Sequence[int]) -> str:
         """New harm to a partition if these brokers are down together; empty if there is none."""
-        rows, facts, restarted = self._without(brokers)
+        rows, _, restarted = self._without(brokers)
+        harmed = self._harmed(brokers)
         for name, what in _HARMS.items():
-            hit = np.flatnonzero(facts[:, FACTS.index(name)] > self.today[rows, FACTS.index(name)])
-            if len(hit):
+            if len(hit := np.flatnonzero(harmed[name])):
                 return f"{self._name(int(rows[hit[0]]))} would {what}"
         shared = np.flatnonzero(self.unstated[rows] & (restarted > 1))
         return f"{self._name(int(rows[shared[0]]))} may refuse writes" if len(shared) else ""
@@ -159,7 +165,7 @@ class RestartJudge:
         """The effects of a step on its partitions."""
         rows, facts, restarted = self._without(brokers)
         columns = {name: facts[:, FACTS.index(name)] > 0 for name in FACTS}
-        new = {name: columns[name] & (self.today[rows, FACTS.index(name)] == 0) for name in _HARMS}
+        new = self._harmed(brokers)
         fewer = replace(self.rows, min_insync=np.maximum(self.rows.min_insync, 1) + 1)
         next_one = replace(self, rows=fewer)._without(brokers)[1][:, FACTS.index("writes_refused")] > 0
         # The restart of a replica that is already out of sync changes nothing.
@@ -182,6 +188,14 @@ class RestartJudge:
             elect=self._named(rows[preferred & several]),
             left_with_others=int((led & ~preferred & several).sum()),
         )
+
+    def _harmed(self, brokers: Sequence[int]) -> dict[str, BoolArray]:
+        """Which partitions of these brokers get each harm without them: today, or with all replicas in sync."""
+        found = []
+        for judge in (self, self.in_sync):
+            rows, facts, _ = judge._without(brokers)
+            found.append(facts > judge.today[rows])
+        return {name: (found[0] | found[1])[:, FACTS.index(name)] for name in _HARMS}
 
     def _without(self, brokers: Sequence[int]) -> tuple[LongArray, LongArray, LongArray]:
         """(n,) the partitions of these brokers, their facts without them, and how many in-sync replicas restart."""

@@ -125,6 +125,9 @@ def _list_log_dirs(cluster: dict[str, Any]) -> int:
 
 
 def _list_voters(cluster: dict[str, Any]) -> int:
+    if cluster.get("voters", []) is None:
+        _say("Error: TimeoutException")
+        return 1
     _say(f"ClusterId: c\nCurrentVoters:          {json.dumps(cluster.get('voters', [100, 101, 102]))}")
     return 0
 
@@ -136,7 +139,9 @@ def _wanted(path: str) -> dict[str, list[int]]:
 
 def _describe(partitions: dict[str, Any], options: dict[str, str]) -> int:
     for topic in sorted({name.rpartition("-")[0] for name in partitions}):
-        _say(f"Topic: {topic}\tTopicId: id-{topic}\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: ")
+        least = partitions[next(name for name in partitions if name.rpartition("-")[0] == topic)].get("least")
+        configs = f"min.insync.replicas={least}" if least else ""
+        _say(f"Topic: {topic}\tTopicId: id-{topic}\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: {configs}")
     shown = {name: each for name, each in partitions.items() if "--under-min-isr-partitions" not in options}
     if "--at-min-isr-partitions" in options:
         shown = {

@@ -27,7 +27,7 @@ RACKS = {1: "a{{ 0 }}", 2: "r1", 3: "r2", 4: "a{{ 0 }}"}
 TASKS = """---
 - name: Restart
   ansible.builtin.script: {script}
-  loop: "{{{{ kafka_reassign_restart_brokers }}}}"
+  loop: "{{{{ kafka_reassign_restart_brokers{only} }}}}"
 """
 RESTART = """#!{python}
 import json, sys
@@ -49,16 +49,30 @@ path.write_text(json.dumps(cluster))
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     """A restart's folder, and the cluster as the restart found it."""
+    return made(tmp_path, LISTS, LEAST, LEADERS)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Site:
+    """The same, but brokers 1 and 4 restart together: of x-0, which both have, one replica in sync is enough."""
+    return made(tmp_path, {"a": [[1, 2, 3], [4, 2, 3]], "x": [[1, 4, 2]]}, {"a": 2, "x": 1}, {"a-1": 4})
+
+
+def made(tmp_path: Path, placed: dict[str, list[list[int]]], least: dict[str, int], leaders: dict[str, int]) -> Site:
+    """A restart's folder, and the cluster with these replica lists; by default the first replica leads."""
     bin_dir = staged_tools(tmp_path)
+    leaders = {
+        f"{topic}-{number}": each[0] for topic, lists in placed.items() for number, each in enumerate(lists)
+    } | leaders
     topics = [
         {
             "name": topic,
-            "config": {"min.insync.replicas": LEAST[topic]},
+            "config": {"min.insync.replicas": least[topic]},
             "partitions": [
-                {"replicas": replicas, "leader": LEADERS[f"{topic}-{number}"]} for number, replicas in enumerate(lists)
+                {"replicas": replicas, "leader": leaders[f"{topic}-{number}"]} for number, replicas in enumerate(lists)
             ],
         }
-        for topic, lists in LISTS.items()
+        for topic, lists in placed.items()
     ]
     spec = {
         "version": 1,
@@ -72,8 +86,8 @@ def site(tmp_path: Path) -> Site:
     }
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
     partitions = {
-        f"{topic}-{number}": {"replicas": replicas, "leader": LEADERS[f"{topic}-{number}"], "least": LEAST[topic]}
-        for topic, lists in LISTS.items()
+        f"{topic}-{number}": {"replicas": replicas, "leader": leaders[f"{topic}-{number}"], "least": least[topic]}
+        for topic, lists in placed.items()
         for number, replicas in enumerate(lists)
     }
     racks = {str(broker): rack for broker, rack in RACKS.items()}
@@ -86,8 +100,8 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path / "out", bin_dir)
 
 
-def play(site: Site, *options: str, allow: bool = True) -> Run:
-    """Run the restart with the operator's own tasks."""
+def play(site: Site, *options: str, allow: bool = True, only: str = "") -> Run:
+    """Run the restart with the operator's own tasks, for all brokers of a step or only for a slice of them."""
     folder = site.folder.parent
     script = folder / "restart.py"
     script.write_text(
@@ -99,7 +113,7 @@ def play(site: Site, *options: str, allow: bool = True) -> Run:
     )
     script.chmod(0o755)
     quoted = json.dumps(f"{shlex.quote(str(script))} {{{{ item }}}}")
-    (folder / "tasks.yml").write_text(TASKS.format(script=quoted))
+    (folder / "tasks.yml").write_text(TASKS.format(script=quoted, only=only))
     given = ["-e", f"kafka_reassign_restart_tasks={folder / 'tasks.yml'}", *options]
     return site.play("restart", *given, *(("-e", "kafka_reassign_allow_refused_writes=true") if allow else ()))
 
@@ -163,11 +177,51 @@ def test_what_was_not_foretold_stops_the_run_and_it_can_go_on(site: Site) -> Non
         "brokers was restarted. Run the playbook again with -e kafka_reassign_from_step=2 to go on" in run.text
     )
     assert said(site)[-1].startswith("The run stopped before step 2 of 4: not in report.md: partitions")
-    assert (True, True) == (said(site)[-1] in run.text, said(site)[-1].endswith("from the cluster as it is now."))
+    assert (True, True) == (said(site)[-1] in run.text, said(site)[-1].endswith("as it is now (new steps count from 1)."))
     assert [1] == site.cluster["restarted"]
     site.set_cluster(partitions=site.cluster["partitions"] | {"a-1": spoilt["a-1"] | {"least": 2}})
     assert 0 == (run := play(site, "-e", "kafka_reassign_from_step=2")).code, run.output
     assert [1, 4, 2, 3] == site.cluster["restarted"]
+
+
+def test_a_higher_min_insync_replicas_keeps_two_brokers_from_restarting_together(pair: Site) -> None:
+    """x-0 has three replicas in sync. Since min.insync.replicas was raised to 2, 1 and 4 can't both stop."""
+    partitions = pair.cluster["partitions"]
+    partitions["x-0"]["least"] = 2
+    pair.set_cluster(partitions=partitions)
+    assert 2 == (run := play(pair)).code, run.output
+    assert (
+        "Stopped before step 1 of 3: not in report.md: partitions would refuse writes with acks=all: x-0." in run.text
+    )
+    assert "restarted" not in pair.cluster
+
+
+def test_tasks_that_restart_only_one_of_two_brokers(pair: Site) -> None:
+    """Each broker of a step must have been stopped, not only one of them."""
+    assert 2 == (run := play(pair, only="[:1]")).code, run.output
+    assert "Stopped after step 1 of 3: broker 4 still leads all that it led before your tasks." in run.text
+    assert [1] == pair.cluster["restarted"]
+
+
+def test_controllers_that_do_not_answer_stop_the_run(site: Site) -> None:
+    """If nobody knows the controllers, nobody knows whether a majority stays."""
+    site.set_cluster(voters=None)
+    assert 2 == (run := play(site)).code
+    assert (True, False) == ("kafka-metadata-quorum describe" in run.text, "restarted" in site.cluster), run.output
+
+
+def test_after_the_tasks_before_a_restart_the_cluster_is_checked_again(site: Site) -> None:
+    """A stop file that appears during these tasks is obeyed. Variables for Kafka's tools aren't set for these tasks."""
+    stop, heap = site.folder.parent / "stop", site.folder.parent / "heap"
+    hook = site.folder.parent / "hook.yml"
+    hook.write_text(
+        f"---\n- name: Note\n  ansible.builtin.shell: 'touch {stop}; echo \"heap $KAFKA_HEAP_OPTS\" > {heap}'\n"
+    )
+    given = {"kafka_reassign_before_restart": str(hook), "kafka_reassign_environment": {"KAFKA_HEAP_OPTS": "-Xmx9m"}}
+    run = play(site, "-e", json.dumps(given | {"kafka_reassign_stop_file": str(stop)}))
+    assert 2 == run.code, run.output
+    assert f"Stopped before step 1 of 4: the stop file {stop} exists. None of its brokers was restarted." in run.text
+    assert ("heap \n", False) == (heap.read_text(), "restarted" in site.cluster)
 
 
 def test_a_majority_of_the_controllers_never_restarts_together(site: Site) -> None:

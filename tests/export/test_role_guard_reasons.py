@@ -12,6 +12,7 @@ from role_files import loaded
 
 guards, output = loaded("module_utils/kafka_reassign_guards"), loaded("module_utils/kafka_reassign_output")
 Cluster = loaded("module_utils/kafka_reassign_cluster").Cluster
+ToolError = loaded("module_utils/kafka_reassign_cluster").ToolError
 
 # a-0 is at its target, a-1 as found, a-2 has the right brokers in another order, a-3 is elsewhere, a-4 is gone.
 DESCRIBED = {
@@ -227,17 +228,50 @@ def test_what_refuses_writes_without_some_brokers() -> None:
         "c-0": (None, [1], []),
     }
     scarce = {"a-1": described["a-1"], "b-0": described["b-0"]}
-    assert {"a-1"} == guards.refusing(scarce, described, {2})
-    assert {"b-0"} == guards.refusing(scarce, described, {1, 3})
-    assert set() == guards.refusing(scarce, described, {1})
-    assert {"a-0", "a-1", "b-0"} == guards.refusing({}, described, {1, 2, 3, 4})
+    assert {"a-1"} == guards.refusing(scarce, described, {2}, {})
+    assert {"b-0"} == guards.refusing(scarce, described, {1, 3}, {})
+    assert set() == guards.refusing(scarce, described, {1}, {})
+    assert {"a-0", "a-1", "b-0"} == guards.refusing({}, described, {1, 2, 3, 4}, {})
+
+
+def test_a_partition_with_replicas_to_spare_refuses_writes_if_several_stop() -> None:
+    """Three replicas in sync of which two must be aren't scarce, but two of them must not stop together."""
+    text = "Topic: a\tTopicId: x\tPartitionCount: 1\tConfigs: min.insync.replicas=2,segment.bytes=1\n"
+    text += "Topic: b\tTopicId: y\tPartitionCount: 1\tConfigs: \n"
+    least = output.min_insync(text)
+    described = {"a-0": (1, [1, 4, 2], [1, 4, 2]), "b-0": (1, [1, 4, 2], [1, 4, 2]), "a-1": (2, [2, 1], [2])}
+    assert {"a": 2} == least
+    assert {"a-0"} == guards.refusing({}, described, {1, 4}, least)
+    assert set() == guards.refusing({}, described, {1}, least)
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ((0, "ClusterId: c\nCurrentVoters:          [1, 2]\n", ""), [1, 2]),
+        ((127, "", "not found"), []),
+        ((1, "", "UnsupportedVersionException: The broker does not support DESCRIBE_QUORUM"), []),
+        ((1, "", "TimeoutException: Timed out"), None),
+    ],
+)
+def test_controllers_that_do_not_answer_are_not_taken_for_none(
+    answer: tuple[int, str, str], found: list[int] | None
+) -> None:
+    """With ZooKeeper or old tools there are no controllers to ask; any other error is one."""
+    given = {"tools": {"quorum": ["quorum"]}}
+    cluster = Cluster(SimpleNamespace(params=given, run_command=lambda *_, **__: answer))
+    if found is None:
+        with pytest.raises(ToolError, match="kafka-metadata-quorum describe: TimeoutException"):
+            cluster.quorum()
+    else:
+        assert found == cluster.quorum()
 
 
 def test_what_brokers_lead_that_others_could() -> None:
     """If a partition's last replica in sync stops, no other broker can lead it, so it doesn't count."""
     described = {"a-0": (1, [1, 2], [1, 2]), "a-1": (1, [1, 2], [1]), "a-2": (2, [1, 2], [1, 2])}
-    assert ["a-0"] == guards.led_by(described, {1})
-    assert ["a-2"] == guards.led_by(described, {2})
+    assert ["1 a-0"] == guards.led_by(described, {1})
+    assert ["2 a-2"] == guards.led_by(described, {2})
     assert [] == guards.led_by(described, {1, 2})
 
 

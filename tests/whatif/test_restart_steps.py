@@ -26,20 +26,25 @@ def names(partitions):
     return {name for each in partitions for name in each.names}
 
 
+def suffering(least, today, down):
+    """What a partition with these replicas in sync suffers while brokers are down, but not before."""
+    left = today - set(down)
+    refused = {"writes_refused"} if left != today and len(left) < least <= len(today) else set()
+    return refused | ({"offline"} if left != today and not left else set())
+
+
 def judged(spec, down):
-    """Names of partitions that suffer while brokers are down, but not today, and of those one failure from it."""
+    """Partitions that suffer while brokers are down, today or if all are in sync, and those one failure from it."""
     found = {key: set() for key in ("writes_refused", "offline", "one_from_refused", "one_from_offline")}
     for topic in spec.cluster.topics:
         least = max(int(dict(topic.config).get("min.insync.replicas", "1")), 1)
         for part in topic.partitions:
             today = set(part.replicas if part.isr is None else part.isr) if part.leader is not None else set()
             left, name = today - set(down), f"{topic.name}-{part.id}"
+            for key in suffering(least, today, down) | suffering(least, set(part.replicas), down):
+                found[key].add(name)
             if left == today:
                 continue
-            if len(left) < least <= len(today):
-                found["writes_refused"].add(name)
-            if not left:
-                found["offline"].add(name)
             if len(left) == least:
                 found["one_from_refused"].add(name)
             if len(left) == 1:
@@ -142,13 +147,23 @@ def test_brokers_without_racks_restart_one_by_one():
 
 def test_at_most_so_many_together():
     """With a maximum, no more brokers restart together."""
-    spec = spec_of({1: "a", 2: "a", 3: "a"}, {"orders": [[1], [2], [3]]}, leaders={"orders": [None, None, None]})
+    spec = spec_of({1: "a", 2: "a", 3: "a", 4: "b"}, {"orders": [[1, 4], [2, 4], [3, 4]]})
 
-    assert [(1, 2, 3)] == [step.brokers for step in restart_steps.document(spec).steps]
+    assert [(1, 2, 3), (4,)] == [step.brokers for step in restart_steps.document(spec).steps]
     steps = restart_steps.document(spec, 2).steps
-    assert [((1, 2), None), ((3,), "--at-most 2 keeps it apart from 1–2")] == [
+    assert [((1, 2), None), ((3,), "--at-most 2 keeps it apart from 1–2"), ((4,), None)] == [
         (each.brokers, each.apart) for each in steps
     ]
+
+
+def test_what_is_refused_today_is_no_licence_to_refuse_it_again():
+    """Brokers 1 and 2 are out of sync today and in sync before their step, so both together would refuse writes."""
+    spec = spec_of({1: "a", 2: "a", 3: "b"}, {"orders": [[1, 2, 3]]}, config={"orders": TWO})
+    behind = replace(spec.cluster.topics[0], partitions=(Partition(0, (1, 2, 3), 3, (3,)),))
+    document = restart_steps.document(replace(spec, cluster=replace(spec.cluster, topics=(behind,))))
+
+    assert [(1,), (2,), (3,)] == [step.brokers for step in document.steps]
+    assert "not with 1: orders-0 would refuse writes" == document.steps[1].apart
 
 
 def test_replicas_out_of_sync_take_nothing_away():
@@ -179,6 +194,8 @@ def test_an_unknown_min_insync_replicas_is_said_to_be_unknown(tmp_path):
     assert document.notes[0].startswith(
         "min.insync.replicas of 1 topic is unknown: Kafka's default, 1, is assumed, and"
     )
+    other = text.replace("  topics:", "  config_defaults: {retention.ms: 1}\n  topics:")
+    assert ("orders",) == restart_steps.document(spec_of_text(tmp_path, other)).min_insync_unknown
     stated = text.replace("  topics:", "  config_defaults: {min.insync.replicas: 1}\n  topics:")
     assert () == restart_steps.document(spec_of_text(tmp_path, stated)).min_insync_unknown
 

@@ -297,18 +297,23 @@ def new_partitions(new, described):
     return found
 
 
-def refusing(scarce, described, down):
+def refusing(scarce, described, down, least):
     """Partitions that refuse writes with acks=all, or have no leader, without the brokers `down`.
 
-    `scarce` are the partitions that have no more replicas in sync than min.insync.replicas.
+    `scarce` are the partitions that have as many replicas in sync as min.insync.replicas, by topic `least` (else 1).
     """
     fewer = {name for name, (_, _, isr) in scarce.items() if down & set(isr)}
+    for name, (_, _, isr) in described.items():
+        if len(set(isr) - down) < least.get(name.rpartition("-")[0], 1) <= len(isr):
+            fewer.add(name)
     return fewer | {name for name, (_, _, isr) in described.items() if isr and not set(isr) - down}
 
 
 def led_by(described, brokers):
-    """Partitions that one of these brokers leads now, and that another broker leads once these have stopped."""
-    return sorted(name for name, (leader, _, isr) in described.items() if leader in brokers and set(isr) - brokers)
+    """`broker partition` for each partition that one of these leads now, and another broker once these have stopped."""
+    return sorted(
+        f"{leader} {name}" for name, (leader, _, isr) in described.items() if leader in brokers and set(isr) - brokers
+    )
 
 
 def leading(described):

@@ -87,6 +87,16 @@ def topics(text):
     }
 
 
+def min_insync(text):
+    """{topic: min.insync.replicas} in the output of kafka-topics --describe; without the default, 1."""
+    return {
+        topic: int(value)
+        for topic, _, configs in _TOPIC.findall(text)
+        for key, value in _pairs(configs)
+        if key == "min.insync.replicas"
+    }
+
+
 def broker_throttles(text, keys=BROKER_THROTTLES):
     """{broker: {throttle: value}} in the output of kafka-configs --describe --entity-type brokers; or other keys."""
     found, broker = {}, None

@@ -19,6 +19,8 @@ STARTED = "Successfully started"
 NO_BROKER = "Timed out waiting for a node assignment"
 # And they say this if they mistake the first bytes of TLS for the length of an answer.
 _NO_TLS = "Java heap space"
+# Exit codes of shells and containers for a command that isn't there.
+_NO_COMMAND = (126, 127)
 
 
 class ToolError(Exception):
@@ -290,14 +292,25 @@ class Cluster:
     def refusing(self):
         """Partitions that would refuse writes with acks=all, or have no leader, without `down_brokers`.
 
-        Kafka itself lists partitions with no more replicas in sync than min.insync.replicas. `known` ones are left out.
+        Kafka itself lists partitions with as many replicas in sync as min.insync.replicas. `known` ones are left out.
         """
         scarce = output.partitions(self.required("topics", "--describe", "--at-min-isr-partitions"))
-        described = output.partitions(self.required("topics", "--describe"))
-        found = guards.refusing(scarce, described, set(self.given["down_brokers"]))
-        led = guards.led_by(described, set(self.given["down_brokers"]))
-        quorum = guards.no_majority(self.voters(), self.given["down_brokers"])
+        text = self.required("topics", "--describe")
+        described, down = output.partitions(text), set(self.given["down_brokers"])
+        found = guards.refusing(scarce, described, down, output.min_insync(text))
+        led = guards.led_by(described, down)
+        quorum = guards.no_majority(self.quorum(), self.given["down_brokers"])
         return {"refused": sorted(found - set(self.given["known"])), "led": led, "quorum": quorum}
+
+    def quorum(self):
+        """Ids of the controllers, which may be brokers too; empty with ZooKeeper, or with tools older than 3.3.
+
+        ToolError without an answer: the quorum may be what is unwell.
+        """
+        code, out, err = self.run([*self.tools["quorum"], "describe", "--status"])
+        if code not in (0, *_NO_COMMAND) and "UnsupportedVersionException" not in out + err:
+            raise ToolError(f"kafka-metadata-quorum describe: {shortened(err + out)}")
+        return output.voters(out if code == 0 else "")
 
     def voters(self):
         """Ids of the controllers, which may be brokers too; empty if Kafka's tool can't list them."""
