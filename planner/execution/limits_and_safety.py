@@ -217,7 +217,7 @@ def _crossed(gate: LimitRow) -> str:
         case "%":
             pass  # needed and allowed stay as they are
         case "byte" | "byte/s":
-            needed += "" if gate.value < 1000 else f" ({gate.value:,} {noun.replace('byte', 'bytes')})"
+            needed += "" if gate.value < 1000 else f" ({gate.value} {noun.replace('byte', 'bytes')})"
         case "s":
             needed += "" if gate.value < 60 else f" ({gate.value} s)"
         case _:

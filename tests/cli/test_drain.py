@@ -219,7 +219,7 @@ def test_a_cap_that_cannot_be_kept_is_refused(tmp_path, capsys):
 
     assert 3 == ended.value.code
     assert "capacity.max_disk: the plan comes to 20.0 MB" in captured.err
-    assert " on broker 1 (20,000,000 bytes), allowed: at most 15 MB" in captured.err
+    assert " on broker 1 (20000000 bytes), allowed: at most 15 MB" in captured.err
     assert captured.out.startswith("Refused: 1 of 1 limit is exceeded (capacity.max_disk: ")
     assert "Nothing to do: no plan tried brings each broker within its caps." in captured.out
     assert captured.err.count("written") == 1

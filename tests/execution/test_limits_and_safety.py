@@ -333,7 +333,7 @@ def test_large_amounts_are_told_for_reading_too() -> None:
         LimitRow("limits.replicas_moved", 1_000, 1_200),
     ]
     assert [
-        "limits.cross_rack_bytes: the plan comes to 88.1 MB (88,100,000 bytes), allowed: at most 999 B",
+        "limits.cross_rack_bytes: the plan comes to 88.1 MB (88100000 bytes), allowed: at most 999 B",
         "limits.replicas_moved: the plan comes to 1,200 replicas, allowed: at most 1,000 replicas",
     ] == limits_and_safety.crossed(found, replacement(), Costs((), (), None, (), ()))
 

@@ -177,7 +177,10 @@ def test_what_was_not_foretold_stops_the_run_and_it_can_go_on(site: Site) -> Non
         "brokers was restarted. Run the playbook again with -e kafka_reassign_from_step=2 to go on" in run.text
     )
     assert said(site)[-1].startswith("The run stopped before step 2 of 4: not in report.md: partitions")
-    assert (True, True) == (said(site)[-1] in run.text, said(site)[-1].endswith("as it is now (new steps count from 1)."))
+    assert (True, True) == (
+        said(site)[-1] in run.text,
+        said(site)[-1].endswith("as it is now (new steps count from 1)."),
+    )
     assert [1] == site.cluster["restarted"]
     site.set_cluster(partitions=site.cluster["partitions"] | {"a-1": spoilt["a-1"] | {"least": 2}})
     assert 0 == (run := play(site, "-e", "kafka_reassign_from_step=2")).code, run.output
