@@ -197,7 +197,7 @@ def targets(plan: Plan) -> str:
 
 
 def bounded(plan: Plan) -> str:
-    """What a plan does if the bound applies to it: `meets the targets and keeps placement`."""
+    """What a plan does if the bound applies to it: `meets the targets and keeps the placement rules`."""
     as_even = plan.unfinished or (looser(plan) and targets(plan) == "the targets")
     if plan.bound.excess:
         does = [f"comes as close to {targets(plan)}" if plan.balance.relaxed else "exceeds the disk limits by no more"]
