@@ -68,8 +68,8 @@ logger.gateway.level = error
 """
 # A failed task is started again, and if it always fails, the command says why in a sentence. The first two of these
 # loggers would print the stack traces of Java and Python each time; the next two, each folder that can't be made; the
-# fifth, a message of an executor that arrives when the driver no longer listens. The last one says otherwise useful
-# things, but also that a task ended while the session was ending.
+# fifth, a message of an executor that arrives when the driver no longer listens. The last one may speak, but not of a
+# task that ends while the session is ending.
 NO_STACKS = """\
 logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off

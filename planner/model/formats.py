@@ -136,7 +136,7 @@ def words(identifier: str) -> str:
 # Terms whose names in plan.json aren't clear to a reader.
 _TERMS = {
     "left_to_change": "must still change",
-    "under_min_insync": "under min ISR",
+    "under_min_insync": "fewer replicas than min ISR",
     "rack_spread_broken": "not spread over racks",
     "on_one_rack": "on one rack only",
     "broker_offline": "offline, a broker fails",

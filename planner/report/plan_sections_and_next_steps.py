@@ -159,11 +159,14 @@ def commands(plan: Plan, folder: str | None) -> Lines:
     throttle = plan.execution.throttle_bytes_per_sec
     if throttle is not None and any(batch.replicas_moved for batch in plan.batches):
         rate = f"{stated(throttle)}/s per broker"
-        told = (
-            f"The throttle of {rate} is set before each batch, and removed at the end of the run. If a run stops while "
+        lines.append(
+            (
+                f"The throttle of {rate} is set before each batch, and removed at the end of the run. ",
+                "If a run stops while replicas still move, the throttle stays until the next run, or until ",
+                Name("ansible-playbook apply.yml --tags unthrottle"),
+                ".",
+            )
         )
-        told += "replicas still move, the throttle stays until the next run, or until "
-        lines.append((told, Name("ansible-playbook apply.yml --tags unthrottle"), "."))
     if plan.unfinished:
         lines.append((f"Then {before_next_step(plan)}, and plan the next step: ", Name("planner whatif"), "."))
     back = " restores every partition's old replica list and leader"

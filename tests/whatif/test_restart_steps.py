@@ -156,7 +156,7 @@ def test_at_most_so_many_together():
     ]
 
 
-def test_what_is_refused_today_is_no_licence_to_refuse_it_again():
+def test_what_is_refused_today_is_not_refused_again_by_two_brokers_at_once():
     """Brokers 1 and 2 are out of sync today and in sync before their step, so both together would refuse writes."""
     spec = spec_of({1: "a", 2: "a", 3: "b"}, {"orders": [[1, 2, 3]]}, config={"orders": TWO})
     behind = replace(spec.cluster.topics[0], partitions=(Partition(0, (1, 2, 3), 3, (3,)),))

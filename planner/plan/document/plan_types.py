@@ -224,9 +224,9 @@ class RestartStepRow(Section, frozen=True, kw_only=True):
     apart: Annotated[SentenceText | None, doc("Why the rack's brokers don't all restart together; null where they do.")]
     leaders_moved: Annotated[Count, doc("Partitions that another broker leads during the step.")]
     writes_refused: Annotated[
-        Partitions, doc("Partitions that refuse writes with acks=all during the step, not today; offline ones too.")
+        Partitions, doc("Partitions that refuse writes with acks=all during the step, not before; offline ones too.")
     ]
-    offline: Annotated[Partitions, doc("Partitions that have no leader during the step, and have one today.")]
+    offline: Annotated[Partitions, doc("Partitions that have no leader during the step, and have one before.")]
     unclean: Annotated[Partitions, doc("Partitions that a replica out of sync leads then: records are lost.")]
     one_from_refused: Annotated[
         Partitions, doc("Partitions that refuse writes with acks=all if another broker fails during the step.")

@@ -19,8 +19,8 @@ STARTED = "Successfully started"
 NO_BROKER = "Timed out waiting for a node assignment"
 # And they say this if they mistake the first bytes of TLS for the length of an answer.
 _NO_TLS = "Java heap space"
-# Exit codes of shells and containers for a command that isn't there.
-_NO_COMMAND = (126, 127)
+# The exit code of shells and containers for a command that isn't there.
+_NO_COMMAND = 127
 
 
 class ToolError(Exception):
@@ -214,7 +214,8 @@ class Cluster:
                 used = output.used_bytes(text)
                 found["disk"] = guards.overfull(used, self.given["disk_limits"])
                 if silent := [broker for broker in limited if int(broker) not in used]:
-                    found["no_answer"] = f"kafka-log-dirs lists no log dir of broker {', '.join(silent)}"
+                    those = f"broker{'s' if len(silent) > 1 else ''} {', '.join(silent)}"
+                    found["no_answer"] = f"kafka-log-dirs lists no log dir of {those}"
         groups = self.given["lag_limits"]
         lags = {group: self.asked("groups", "--describe", "--group", group) for group in groups}
         found["lag"] = guards.lagging({group: output.lag(text or "") for group, text in lags.items()}, groups)
@@ -308,13 +309,16 @@ class Cluster:
         ToolError without an answer: the quorum may be what is unwell.
         """
         code, out, err = self.run([*self.tools["quorum"], "describe", "--status"])
-        if code not in (0, *_NO_COMMAND) and "UnsupportedVersionException" not in out + err:
+        if code not in (0, _NO_COMMAND) and "UnsupportedVersionException" not in out + err:
             raise ToolError(f"kafka-metadata-quorum describe: {shortened(err + out)}")
         return output.voters(out if code == 0 else "")
 
     def voters(self):
-        """Ids of the controllers, which may be brokers too; empty if Kafka's tool can't list them."""
-        return output.voters(self.asked("quorum", "describe", "--status") or "")
+        """The same; empty without an answer."""
+        try:
+            return self.quorum()
+        except ToolError:
+            return []
 
     def new_partitions(self):
         """The topics that lack new partitions, or have them otherwise than planned: see `guards.new_partitions`."""

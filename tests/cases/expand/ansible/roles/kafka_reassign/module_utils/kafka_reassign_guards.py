@@ -303,6 +303,7 @@ def refusing(scarce, described, down, least):
     `scarce` are the partitions that have as many replicas in sync as min.insync.replicas, by topic `least` (else 1).
     """
     fewer = {name for name, (_, _, isr) in scarce.items() if down & set(isr)}
+    # Kafka lists only those that have none to spare. A partition with one to spare may lose two.
     for name, (_, _, isr) in described.items():
         if len(set(isr) - down) < least.get(name.rpartition("-")[0], 1) <= len(isr):
             fewer.add(name)
