@@ -21,6 +21,7 @@ from planner.inputs.spec import reading
 from planner.inputs.state.spec_writer import drained, with_brokers
 from planner.model.amounts import LEAST_BYTES, lacks_unit, parse_bytes
 from planner.model.balance import exact
+from planner.model.document_fields import PPM
 from planner.model.errors import PlannerError, SetupError, did_you_mean
 from planner.model.file_reading import LOAD, read_bytes
 from planner.model.formats import counted, exactly, printable
@@ -120,7 +121,6 @@ def _zone(name: str) -> str:
 
 # From this number of clusters on, a second worker saves more time than starting Spark takes.
 MANY = 100
-_WHOLE = 1_000_000
 
 
 @click.command()
@@ -158,7 +158,7 @@ def _write_row(path: Path, spec: Spec, wanted: Sequence[sizing.Combination], num
     title = f"Written by planner size for {printable(path.name)}: the brokers of one row are under changes."
     output_folder.require_unchanged(out, f"planner size of {path}", title)
     of, used = wanted[number - 1], sizing.asked(spec).disk_used_ppm
-    share = None if used == _WHOLE else f"{exact(used / 10_000)}%"
+    share = None if used == PPM else f"{exact(used / 10_000)}%"
     try:
         text = with_brokers(path.read_text(encoding="utf-8-sig"), of.added, of.removed, of.broker_class, share, title)
     except ValueError as error:

@@ -7,7 +7,7 @@ from typing import Annotated
 from planner.execution.batch_costs_and_risks import CopyFlow, Costs, Peak, endless
 from planner.model.build_problem import brokers_after
 from planner.model.cluster import ANY
-from planner.model.document_fields import BrokerId, Count, Section, doc
+from planner.model.document_fields import PPM, BrokerId, Count, Section, doc
 from planner.model.errors import UnsafePlanError
 from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, percent, size, stated
 from planner.model.spec import LIMIT_FIELDS, OF_RACKS, OF_SIZES, Spec
@@ -92,7 +92,7 @@ def gates(
     moved, least = winner["bytes_moved"], least_bytes
     if not moved and least_replicas is not None:
         moved, least = winner["replicas_moved"], least_replicas
-    gap_ppm = -(-1_000_000 * max(moved - least, 0) // moved) if moved else 0
+    gap_ppm = -(-PPM * max(moved - least, 0) // moved) if moved else 0
     values |= {"eta": costs.total_seconds, "gap": gap_ppm}
     found = [
         LimitRow(f"limits.{name}", limit, value)

@@ -129,6 +129,7 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
 
     `states` are today's replica lists; the restart has their digest, because its steps are valid only for these lists.
     """
+    leaderless = [name for topic in restart.leaderless for name in topic.names]
     copies = {
         RESTART_FILE: restart.encoded(),
         STATES_FILE: states,
@@ -143,6 +144,7 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
                 },
             }
         ).encode(),
+        **({"leaderless.json": canonical_json({"today": leaderless}).encode()} if leaderless else {}),
         **{
             f"elections/{step.number}.json": _elections(
                 (topic.topic, each) for topic in step.elect for each in topic.partitions

@@ -13,13 +13,12 @@ from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
 from planner.model import load_history
 from planner.model.cluster import Partition, PartitionKey, Topic
-from planner.model.document_fields import StatedRateRow
+from planner.model.document_fields import PPM, StatedRateRow
 from planner.model.formats import counted
 from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_ends, topic_growth, topics_of
 from planner.model.problem import FloatArray
 from planner.model.spec import Rate, first_rule, matches_any
 
-_PPM = 1_000_000
 # Enough for a median; a large cluster has hundreds of thousands of sizes.
 _SIZES_COMPARED = 10_000
 # Units that people confuse, by the ratio of two sizes of the same log.
@@ -60,8 +59,8 @@ def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
     at_ends = topic_ends(of, of_topics, _numbers(rows["coverage"]), about.span)
     found = zip(names, of_topics.tolist(), at_ends, strict=True)
     known = [each for each in sorted(found) if not isnan(each[1])]
-    rising = tuple(Rate(name, round(rate * _PPM)) for name, rate, _ in known)
-    ends = {name: round(_PPM * end) for name, _, end in known}
+    rising = tuple(Rate(name, round(rate * PPM)) for name, rate, _ in known)
+    ends = {name: round(PPM * end) for name, _, end in known}
     return ClusterLoad(loads, rising, about, ends)
 
 
@@ -198,5 +197,5 @@ def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
 
 def outgrown(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
     """A plan's warning if topics are written far faster than the means of their profile."""
-    times = {topic.name: load.at_end.get(topic.name, _PPM) / _PPM for topic in topics}
+    times = {topic.name: load.at_end.get(topic.name, PPM) / PPM for topic in topics}
     return load_history.outgrown(load.about.span, times)

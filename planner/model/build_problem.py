@@ -18,6 +18,7 @@ from planner.model.cluster import (
     perhaps_in_sync,
 )
 from planner.model.cordons import with_cordons
+from planner.model.document_fields import PPM
 from planner.model.growth_forecast import with_sizes_ahead
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, busiest_hours, hour_name
 from planner.model.problem import DEMOTED, NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced
@@ -302,7 +303,7 @@ def _scenario_ppm(spec: Spec, topics: Sequence[Topic], topic_of: IntArray) -> Lo
         [scenario.factor if fnmatchcase(topic.name, scenario.topics) else 1 for topic in topics]
         for scenario in spec.sweep.growth
     ]
-    ppm: LongArray = np.rint(np.array(factors, dtype=np.float64) * 1_000_000).astype(np.int64)[:, topic_of]
+    ppm: LongArray = np.rint(np.array(factors, dtype=np.float64) * PPM).astype(np.int64)[:, topic_of]
     return ppm
 
 

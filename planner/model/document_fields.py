@@ -21,6 +21,8 @@ def doc(text: str) -> Meta:
 
 # Kafka's numbers, and all sums of bytes, are 64-bit; ids of brokers and partitions are 32-bit.
 LARGEST, LARGEST_ID = 2**63 - 1, 2**31 - 1
+# Factors and shares are whole millionths.
+PPM = 1_000_000
 
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST)]
@@ -89,7 +91,7 @@ class SpecLimits(Section, frozen=True):
 
     def on_disk(self, disk_bytes: int) -> int:
         """Bytes that a broker with a disk of `disk_bytes` may hold: all of it if `disk_used` isn't set."""
-        return disk_bytes if self.disk_used_ppm is None else disk_bytes * self.disk_used_ppm // 1_000_000
+        return disk_bytes if self.disk_used_ppm is None else disk_bytes * self.disk_used_ppm // PPM
 
 
 class LeaderRacksRow(Section, frozen=True):

@@ -15,17 +15,16 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.cluster import PartitionKey, Topic, in_force
+from planner.model.document_fields import PPM
+from planner.model.load_history import MONTH_SECONDS
 from planner.model.problem import BoolArray, FloatArray, LongArray, Problem
 from planner.model.spec import Rate, Spec
 
 # How many months a forecast covers if `report.growth` doesn't say.
 MONTHS = 12
-# A twelfth of 365.25 days.
-MONTH_SECONDS = 2_629_800
 # Kafka's defaults, used if the topic neither sets nor inherits a value.
 WEEK_MS, GIBIBYTE = 604_800_000, 1 << 30
 _FOREVER = -1.0
-_PPM = 1_000_000
 
 
 class Retention(NamedTuple):
@@ -135,12 +134,12 @@ def _times_at_end(spec: Spec, keys: Sequence[PartitionKey]) -> FloatArray:
     own = {(each.topics, each.partition): each for each in spec.cluster.rates}
     names = ("bytes_in_per_sec", "bytes_out_per_sec")
     stated = np.array([[getattr(own.get(key), name, None) is not None for key in keys] for name in names], dtype=bool)
-    return np.where(stated, 1.0, [spec.growth.at_end.get(topic, _PPM) / _PPM for topic, _ in keys])
+    return np.where(stated, 1.0, [spec.growth.at_end.get(topic, PPM) / PPM for topic, _ in keys])
 
 
 def forecast(spec: Spec, problem: Problem, topics: Sequence[Topic]) -> Forecast:
     """The forecast of a spec's `growth` for its problem; `topics` (T,) are the problem's."""
-    growth = np.array(per_month_ppm(spec.growth.rates, [topic.name for topic in topics])) / 1_000_000
+    growth = np.array(per_month_ppm(spec.growth.rates, [topic.name for topic in topics])) / PPM
     kept = [retention(in_force(topic, spec.cluster.config_defaults)) for topic in topics]
     columns = np.array(kept, dtype=np.float64).reshape(-1, len(Retention._fields))[problem.topic_of]
     by_rate, seconds, size_bytes, roll_seconds, segment = columns.T

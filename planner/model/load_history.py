@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from planner.model.formats import first_names, percent
 
-HOUR_SECONDS, HOURS_OF_WEEK = 3600, 168
+# A month is a twelfth of 365.25 days.
+HOUR_SECONDS, MONTH_SECONDS, HOURS_OF_WEEK = 3600, 2_629_800, 168
 # Growth compares days of the same weekday, and a day counts if it has at least 12 hours. Shorter histories have none.
 GROWTH_HOURS = 2 * HOURS_OF_WEEK + 12
-# A twelfth of 365.25 days.
-_MONTH_HOURS = 730.5
 # The most growth per month that is forecast; the YAML may state as much. A history in which a topic begins may have any
 # growth, but no topic grows a hundredfold every month.
 MOST_GROWTH = 99.0
@@ -75,7 +74,7 @@ def doubts(span: Span) -> tuple[str, ...]:
 def at_end(hours: float, growth: float) -> float:
     """The rate at the end of `hours` hours divided by their mean, if the rate grows by `growth` per month."""
     # A topic that is no longer written has a growth of -1, whose logarithm is infinite.
-    power = hours / _MONTH_HOURS * math.log1p(max(growth, -0.99))
+    power = hours * HOUR_SECONDS / MONTH_SECONDS * math.log1p(max(growth, -0.99))
     return power / -math.expm1(-power) if power else 1.0
 
 

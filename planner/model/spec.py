@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Protocol, TypeVar
 from planner.model import document_fields
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import Apart, Broker, Cluster, Config, PartitionKey
-from planner.model.document_fields import Count, Positive, Section, doc
+from planner.model.document_fields import PPM, Count, Positive, Section, doc
 from planner.model.load_history import WeekOfLoad
 
 
@@ -174,7 +174,7 @@ class Sizing:
     prices: tuple[tuple[str, int], ...] = ()
     months: int = 12
     survive: Survive = "none"
-    disk_used_ppm: int = 1_000_000
+    disk_used_ppm: int = PPM
     replicas_per_broker: int | None = None
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from planner.model import build_problem
 from planner.model.balance import WINDOWS
 from planner.model.build_problem import today
+from planner.model.document_fields import PPM
 from planner.model.growth_forecast import months_ahead, per_month_ppm
 from planner.model.load_history import HOUR_SECONDS, busiest_hours, hour_name
 from planner.model.problem import IntArray, LongArray, Problem
@@ -134,7 +135,7 @@ def _across(stated: RackTraffic, problem: Problem, replicas: IntArray, leaders: 
             share * read_across_racks(problem, replicas, leaders, rack, nearest=stated.nearest)
             for rack, share in stated.consumers.items()
         )
-        read = HOUR_SECONDS * sum(by_rack) // 1_000_000
+        read = HOUR_SECONDS * sum(by_rack) // PPM
     price = stated.cross_rack_per_gib_millionths
     money = None if price is None else _money(_HOURS_PER_MONTH * (written + (read or 0)), price)
     return CrossRackState(replication=written, consumers=read, money_per_month=money)
@@ -142,7 +143,7 @@ def _across(stated: RackTraffic, problem: Problem, replicas: IntArray, leaders: 
 
 def _money(size_bytes: Fraction | int, per_gib: int) -> float:
     """The cost of `size_bytes`, rounded to millionths; `per_gib` is the price of a GiB in millionths."""
-    return float(round(Fraction(size_bytes) * per_gib / (1_000_000 << 30), 6))
+    return float(round(Fraction(size_bytes) * per_gib / (PPM << 30), 6))
 
 
 def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult | None) -> HoursSection | None:
@@ -164,7 +165,7 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     chosen = busiest_hours(of_leaders) if spec.week.planned_for else ()
     if swept and chosen and (mean := _of_mean(problem, swept)) is not None:
         states.append((mean, leaders_after(problem, mean)))
-    growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / 1_000_000
+    growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / PPM
     months = months_ahead(spec) if growth.any() else 0
     of_states = (each.week.in_months(growth, months, of) for each, of in ((was, states[:1]), (judge, states[1:])))
     worst, above = (np.concatenate(each, axis=1) for each in zip(*of_states, strict=True))

@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 
+from planner.model.document_fields import PPM
 from planner.model.growth_forecast import compounded
 from planner.model.load_history import HOURS_OF_WEEK
 from planner.model.problem import FloatArray, IntArray, LongArray, Problem
@@ -197,12 +198,12 @@ def read_from(problem: Problem, replicas: IntArray, leaders: IntArray) -> tuple[
     if problem.read_in_racks is None:
         parts[0] = leaders >= 0
         return sources, parts, 1
-    unit = int(np.gcd.reduce(problem.read_in_racks, initial=1_000_000))
+    unit = int(np.gcd.reduce(problem.read_in_racks, initial=PPM))
     # The last one is for replicas on no broker, or in no rack.
     racks, of_racks = np.append(problem.broker_racks, -1)[sources], np.append(problem.read_in_racks // unit, 0)
     for at in range(1, len(racks)):
         parts[at] = of_racks[racks[at]] * (racks[:at] != racks[at]).all(axis=0)
-    whole = 1_000_000 // unit
+    whole = PPM // unit
     parts[0] = whole - parts[1:].sum(axis=0)
     parts[:, leaders < 0] = 0
     return sources, parts, whole

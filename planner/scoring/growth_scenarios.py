@@ -10,13 +10,11 @@ import numpy as np
 import scipy  # as in `broker_loads`
 
 from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE
-from planner.model.document_fields import BrokerId, Count, Section, doc
+from planner.model.document_fields import PPM, BrokerId, Count, Section, doc
 from planner.model.problem import IntArray, LongArray, Problem
 from planner.scoring.broker_loads import loads
 from planner.scoring.window_excess import distance
 from planner.scoring.windows import Windows, byte_excess, windows
-
-_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +73,8 @@ def without(problem: Problem) -> Problem:
 
 def grown(values: LongArray, ppm: LongArray) -> LongArray:
     """Values (P,) times millionths (P,), rounded down; in two steps, because their product exceeds 64 bits."""
-    whole, rest = np.divmod(values.astype(np.int64), _MILLION)
-    return whole * ppm + rest * ppm // _MILLION
+    whole, rest = np.divmod(values.astype(np.int64), PPM)
+    return whole * ppm + rest * ppm // PPM
 
 
 class OutsideRow(Section, frozen=True):

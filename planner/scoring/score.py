@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from planner.model import growth_forecast
 from planner.model.balance import BYTE_WINDOWS
+from planner.model.document_fields import PPM
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
 from planner.scoring import broker_loads, failure_costs, fair_shares, growth_scenarios, independent_check
 from planner.scoring.fair_shares import sent_by_leader
@@ -203,7 +204,7 @@ def finish(basis: ScoringBasis, total: Tally) -> Scores:
     most = np.zeros((len(broker_loads.MEASURES), len(held)), dtype=np.int64)
     most[: basis.measures] = held.max(axis=2).T
     room, arriving = basis.room_bytes, total.copied[:, 0, basis.problem.targets]
-    full = np.where(room > 0, (basis.held_bytes + arriving) / np.maximum(room, 1) * 1_000_000, 0)
+    full = np.where(room > 0, (basis.held_bytes + arriving) / np.maximum(room, 1) * PPM, 0)
     return Scores(
         **columns,
         excess=beyond,
@@ -263,7 +264,7 @@ def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:
     measures). 0 if there is nothing to share, or if no broker is above its share.
     """
     share = (held * basis.parts).max(axis=2) / np.maximum(basis.totals, 1)
-    above = np.rint((share - 1) * 1_000_000).astype(np.int64)
+    above = np.rint((share - 1) * PPM).astype(np.int64)
     return np.where(basis.totals > 0, above, 0).clip(min=0)
 
 

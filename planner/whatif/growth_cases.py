@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.model.build_problem import brokers_after, build, network_limits, today, topics_after
 from planner.model.cluster import Broker
-from planner.model.document_fields import LARGEST_ID
+from planner.model.document_fields import LARGEST_ID, PPM
 from planner.model.errors import InfeasibleError
 from planner.model.growth_forecast import Forecast, at_history_end, forecast
 from planner.model.problem import IntArray, LongArray
@@ -34,7 +34,6 @@ Row = Mapping[str, Any]
 # Columns of a row: what a plan takes, and what brokers hold at the end.
 COPIED, _ENDS = ("bytes_moved", "replicas_moved", "leaders_changed"), ("size_bytes", "network_in", "network_out")
 _SIZE, _IN, _OUT = map(MEASURES.index, _ENDS)
-_MILLION = 1_000_000
 # Growing a cluster to more than this many times its brokers at once is unrealistic, and such plans take long.
 MOST_TIMES = 4
 # In more racks than this, not every number of brokers is tried, because each is planned.
@@ -138,10 +137,10 @@ def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> GrowthCa
     problem = without(build(with_sides(still, SPLITS_SOLVED[0])))
     ahead = forecast(spec, problem, topics_after(spec))
     then = ahead.at(months)
-    ppm = np.full(problem.rows, _MILLION, dtype=np.int64)
+    ppm = np.full(problem.rows, PPM, dtype=np.int64)
     sized = problem.size_bytes > 0
     # No more than a millionfold, so that a product with a size stays below 2^63.
-    ppm[sized] = np.minimum(then.size_bytes[sized] * (_MILLION / problem.size_bytes[sized]), _MILLION**2)
+    ppm[sized] = np.minimum(then.size_bytes[sized] * (PPM / problem.size_bytes[sized]), PPM**2)
     ahead = replace(ahead, problem=replace(problem, scenario_names=(f"in {months} months",), scenario_ppm=ppm[None, :]))
     return GrowthCase(name, of, added, ahead, problem.disk_limit_bytes, network_limits(spec), months)
 

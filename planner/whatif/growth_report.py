@@ -10,7 +10,8 @@ from msgspec import convert, structs
 from planner.model.build_problem import topics_after
 from planner.model.cluster import in_force
 from planner.model.formats import counted, duration, first_names, ranges, size
-from planner.model.growth_forecast import MONTH_SECONDS, Forecast, per_month_ppm, retention
+from planner.model.growth_forecast import Forecast, per_month_ppm, retention
+from planner.model.load_history import MONTH_SECONDS
 from planner.model.problem import sums_at
 from planner.model.spec import Spec
 from planner.plan import headline

@@ -59,6 +59,7 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
         partitions=problem.rows,
         states_sha256=hashlib.sha256(states(spec)).hexdigest(),
         min_insync_unknown=unstated,
+        leaderless=judge._named(np.flatnonzero(today.leaders < 0)),
         steps=tuple(judge.row(place, *group) for place, group in enumerate(judge.groups(at_most), start=1)),
         notes=tuple(_notes(subject, judge, unstated)),
     ).identified()

@@ -91,8 +91,8 @@ def test_the_operators_own_files_are_listed_or_refused(planner: Run, folder: Pat
         ('"at_most": null', '"at_most": 1', "restart_id doesn't fit the content: the restart was changed after it was"),
         ('"at_most": null', '"at_most": 0', "$.at_most is 0; allowed: at least 1"),
         ('"at_most"', '"most"', "$.most is unknown; allowed: format_version, planner_version, restart_id"),
-        ('"1.1"', '"1.0"', "was made by an earlier planner (format 1.0); make the restart again with planner restart"),
-        ('"1.1"', '"9.0"', "was made by a newer planner (format 9.0)"),
+        ('"1.2"', '"1.0"', "was made by an earlier planner (format 1.0); make the restart again with planner restart"),
+        ('"1.2"', '"9.0"', "was made by a newer planner (format 9.0)"),
         ("{", "[", "can't be read as a restart"),
     ],
 )

@@ -58,8 +58,10 @@ def pair(tmp_path: Path) -> Site:
     return made(tmp_path, {"a": [[1, 2, 3], [4, 2, 3]], "x": [[1, 4, 2]]}, {"a": 2, "x": 1}, {"a-1": 4})
 
 
-def made(tmp_path: Path, placed: dict[str, list[list[int]]], least: dict[str, int], leaders: dict[str, int]) -> Site:
-    """A restart's folder, and the cluster with these replica lists; by default the first replica leads."""
+def made(
+    tmp_path: Path, placed: dict[str, list[list[int]]], least: dict[str, int], leaders: dict[str, int | None]
+) -> Site:
+    """A restart's folder, and the cluster with these replica lists; by default the first replica leads, None: none."""
     bin_dir = staged_tools(tmp_path)
     leaders = {
         f"{topic}-{number}": each[0] for topic, lists in placed.items() for number, each in enumerate(lists)
@@ -69,7 +71,11 @@ def made(tmp_path: Path, placed: dict[str, list[list[int]]], least: dict[str, in
             "name": topic,
             "config": {"min.insync.replicas": least[topic]},
             "partitions": [
-                {"replicas": replicas, "leader": leaders[f"{topic}-{number}"]} for number, replicas in enumerate(lists)
+                {"replicas": replicas, "leader": leader}
+                if leader
+                else {"replicas": replicas, "leader": "none", "isr": []}
+                for number, replicas in enumerate(lists)
+                for leader in (leaders[f"{topic}-{number}"],)
             ],
         }
         for topic, lists in placed.items()
@@ -136,7 +142,7 @@ def test_every_broker_restarts_once_and_the_preferred_leaders_lead_again(site: S
     assert "After step 4 of 4: 1 leader was elected." in run.text
     elected = [f"After step {number} of 4: 1 leader was elected." for number in (1, 3, 4)]
     began, *rest = said(site)
-    assert (f"A run began: apply of plan {json.loads(restart)['restart_id'][:12]}.", elected) == (began, rest)
+    assert (f"A run began: restart {json.loads(restart)['restart_id'][:12]}.", elected) == (began, rest)
 
 
 def test_elections_that_were_replaced_are_not_started(site: Site) -> None:
@@ -325,6 +331,28 @@ def test_tasks_before_and_after_each_restart(site: Site) -> None:
         )
         expected += [before, broker, after]
     assert expected == [json.loads(line) for line in notes.read_text().splitlines()]
+
+
+def test_a_partition_without_a_leader_does_not_keep_brokers_from_restarting(tmp_path: Path) -> None:
+    """If it had none when the steps were made, it needn't have one. If it has lost its leader since, nothing starts."""
+    site = made(tmp_path, {"a": [[1, 2, 3]], "c": [[2, 4]]}, {"a": 1, "c": 1}, {"c-0": None})
+    offline = {"leader": None, "isr": []}
+    partitions = site.cluster["partitions"]
+    site.set_cluster(partitions={"a-0": partitions["a-0"] | offline, "c-0": partitions["c-0"] | offline})
+    lost = play(site)
+    assert (2, True) == (lost.code, "has lost its leader since the plan was made" in lost.text), lost.output
+    assert "restarted" not in site.cluster
+    site.set_cluster(partitions=partitions | {"c-0": partitions["c-0"] | offline})
+    assert 0 == (run := play(site)).code, run.output
+    assert [1, 2, 3, 4] == sorted(site.cluster["restarted"])
+
+
+def test_a_broker_that_no_step_restarts_is_an_error(site: Site) -> None:
+    """A broker that has joined since would keep its old version or configuration, so nothing restarts."""
+    site.set_cluster(brokers=[1, 2, 3, 4, 9])
+    assert 2 == (run := play(site)).code
+    assert "No step restarts broker 9, which has joined since the steps were made. Nothing was restarted" in run.text
+    assert "restarted" not in site.cluster
 
 
 def test_another_cluster_than_the_steps_were_made_for(site: Site) -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from planner.model.build_problem import build, topics_after
 from planner.model.document_fields import StatedRateRow
 from planner.model.growth_forecast import (
-    MONTH_SECONDS,
     WEEK_MS,
     Retention,
     at_history_end,
@@ -21,6 +20,7 @@ from planner.model.growth_forecast import (
     per_month_ppm,
     retention,
 )
+from planner.model.load_history import MONTH_SECONDS
 from planner.model.spec import Changes, Monthly, NewPartitions, Rate
 
 MB = 10**6

@@ -137,6 +137,17 @@ def test_what_no_order_can_avoid_is_foretold():
     assert "more replicas in sync would avoid it\n" in single
 
 
+def test_partitions_without_a_leader_are_named():
+    """The playbook doesn't require these partitions to have a leader before it starts."""
+    spec = spec_of(RACKS, {"orders": SPREAD})
+    [topic] = spec.cluster.topics
+    parts = [replace(part, leader=None, isr=()) if part.id in (1, 4) else part for part in topic.partitions]
+    cluster = replace(spec.cluster, topics=(replace(topic, partitions=tuple(parts)),))
+
+    assert {"orders-1", "orders-4"} == names(restart_steps.document(replace(spec, cluster=cluster)).leaderless)
+    assert () == restart_steps.document(spec).leaderless
+
+
 def test_brokers_without_racks_restart_one_by_one():
     """Brokers without racks restart one by one, because it is unknown what else they share."""
     document = restart_steps.document(spec_of(no_racks(3, 1, 2), {"orders": [[1, 2], [3, 1]]}))

@@ -23,6 +23,7 @@ from planner.model.amounts import (
     parse_bytes_per_sec,
 )
 from planner.model.cluster import some
+from planner.model.document_fields import PPM
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted
 
@@ -100,7 +101,7 @@ def _racks_and_rates_are_known(document: SpecDocument) -> Iterator[PathFinding]:
         if not document.knows_traffic("network_in") and not document.knows_traffic("network_out"):
             yield (key,), f"what crosses racks is unknown without rates; allowed: rates (cluster.load), or no {key}"
     shares = [share_ppm(share) for share in (document.get("traffic", "consumers") or {}).values()]
-    if shares and sum(shares) != 1_000_000:
+    if shares and sum(shares) != PPM:
         yield ("traffic", "consumers"), f"the shares of all racks together are {sum(shares) / 10_000:g}%; allowed: 100%"
     if document.get("traffic", "fetch_from") == "nearest replica" and not shares:
         message = "'nearest replica' has no effect without traffic.consumers; allowed: state consumers too"
@@ -122,7 +123,7 @@ def _months_are_known(document: SpecDocument) -> Iterator[PathFinding]:
 @CAPACITY_RULES.reads("prices", "sizing")
 def _prices_are_not_rounded_to_0(document: SpecDocument) -> Iterator[PathFinding]:
     """A price is stored in millionths or hundredths of the currency, and must not be rounded to 0."""
-    stated: list[tuple[Path, int]] = [(("prices", "cross_rack_per_gib"), 1_000_000)]
+    stated: list[tuple[Path, int]] = [(("prices", "cross_rack_per_gib"), PPM)]
     stated += [(("sizing", "prices", name), 100) for name in document.get("sizing", "prices") or ()]
     for path, unit in stated:
         price = document.get(*path)

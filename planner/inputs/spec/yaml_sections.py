@@ -9,7 +9,7 @@ from planner.model import spec
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec, parse_seconds, unless_none
 from planner.model.balance import NO_TOLERANCE, WINDOWS, Balance, BalanceGrid, Tolerance
 from planner.model.cluster import LogDir, LogDirs, ReplicaDir
-from planner.model.document_fields import SpecLimits
+from planner.model.document_fields import PPM, SpecLimits
 from planner.model.growth_forecast import MONTHS
 
 # Caps per broker that platforms publish (docs/caps.md has the pages): the default of `max_replicas` for brokers whose
@@ -162,7 +162,7 @@ def traffic(document: Document) -> spec.RackTraffic:
     return spec.RackTraffic(
         consumers={rack: share_ppm(share) for rack, share in shares.items()},
         fetch_from=document.get("traffic", "fetch_from") or "leader",
-        cross_rack_per_gib_millionths=None if price is None else round(1_000_000 * price),
+        cross_rack_per_gib_millionths=None if price is None else round(PPM * price),
     )
 
 

@@ -195,7 +195,7 @@ class Plan(Section, frozen=True, kw_only=True):
         return self.validity.valid_until if self.validity else None
 
 
-RESTART_VERSION: Final = "1.1"
+RESTART_VERSION: Final = "1.2"
 # Its own file, at the top of the folder and in the role; and the replica lists that the steps were made for.
 RESTART_FILE, STATES_FILE = "restart.json", "states.json"
 
@@ -243,7 +243,7 @@ class RestartStepRow(Section, frozen=True, kw_only=True):
 class RestartDocument(Section, frozen=True, kw_only=True):
     """The steps of a rolling restart, in order, and what they rest on."""
 
-    format_version: Annotated[Literal["1.1"], doc("Version of this format, major.minor.")]
+    format_version: Annotated[Literal["1.2"], doc("Version of this format, major.minor.")]
     planner_version: Annotated[str, doc("Version of the planner that made it.")]
     restart_id: Annotated[Sha256, doc("SHA-256 of all else.")]
     cluster: Annotated[str, doc("Name of the cluster.")]
@@ -256,6 +256,7 @@ class RestartDocument(Section, frozen=True, kw_only=True):
     min_insync_unknown: Annotated[
         tuple[TopicName, ...], doc("Topics whose min.insync.replicas no input states: 1, Kafka's default, counts.")
     ]
+    leaderless: Annotated[Partitions, doc("Partitions without a leader today. They don't keep the run from starting.")]
     steps: Annotated[tuple[RestartStepRow, ...], doc("The steps, in order.")]
     notes: Annotated[tuple[SentenceText, ...], doc("What the figures rest on.")]
 

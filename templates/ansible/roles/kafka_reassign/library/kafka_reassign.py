@@ -382,7 +382,7 @@ def main():
     """Read the arguments, answer, and write the journal."""
     module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
     cluster, given = Cluster(module), module.params
-    began = {"event": "run", "said": f"A run began: {given['direction']} of plan {given['plan_id'][:12]}."}
+    began = {"event": "run", "said": f"A run began: {given['direction']} {given['plan_id'][:12]}."}
     try:
         result = answer(cluster)
         elected = {"event": "elect", **({"elections": result["elections"]} if result.get("elections") else {})}

@@ -132,13 +132,13 @@ class Cluster:
             "offline": guards.offline(described),
             "known": sorted({*guards.offline(described), *guards.out_of_sync(described)}),
             "unmade": new["unmade"] if given["direction"] == "apply" else [],
-            "problem": (given["direction"] == "apply" and guards.never_complete(output.turned_around(listed)))
+            "problem": (given["direction"] != "rollback" and guards.never_complete(output.turned_around(listed)))
             or self.problem(described, running, output.adding(text), new["made_otherwise"], racks),
         }
 
     def problem(self, described, running, adding, made_otherwise, live):
         """The first reason not to begin, or an empty text. Fewer reasons stop a rollback."""
-        applied = self.given["direction"] == "apply"
+        applied = self.given["direction"] != "rollback"
         states = self.states()
         waiting = {name for names in self.plan_file("leaderless.json").values() for name in names}
         said = guards.foreign(running, states)
