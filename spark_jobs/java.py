@@ -175,13 +175,9 @@ def class_archive(java: Java, spark_home: Path, cache: Path) -> ClassArchive:
 
 
 class Recording:
-    """A session's Java that records its classes: `made` is the file that it writes, None if it writes none.
-
-    It is decided once `settled` is True, just before Java starts.
-    """
+    """A session's Java that records its classes: `made` is the file that it writes, None if it writes none."""
 
     def __init__(self) -> None:
-        self.settled = False
         self.made: Path | None = None
         self.java: subprocess.Popen[bytes] | None = None
         self._archive: Path | None = None

@@ -217,10 +217,8 @@ def _classic_options(master: str, scratch: Path, recording: Recording | None, ma
     _set_environment(master, java.shim_home(found, cache))
     archive = class_archive(found, spark_home(), cache)
     options = f'"-XX:SharedArchiveFile={archive.spark}"' if archive.spark.is_file() else ""
-    if recording is not None:
-        if not options and is_local(master):
-            options = recording.begin(found, archive)
-        recording.settled = True
+    if recording is not None and not options and is_local(master):
+        options = recording.begin(found, archive)
     logging = scratch / "log4j2.properties"
     debug = bool(os.environ.get(DEBUG))
     settings = LOGGING.replace("STACK", "full" if debug else "none") + ("" if debug else NO_STACKS)

@@ -213,14 +213,13 @@ _ROUND_SECONDS, _ROUNDS = 0.05, 100
 class Opening(Generic[T]):
     """A session that is being opened; `submit` gives it work, `result` waits for the answer."""
 
-    def __init__(self, session: AbstractContextManager[Any], prepare: Prepare, spare: Callable[[], bool]) -> None:
-        self._session, self._prepare, self._spare = session, prepare, spare
+    def __init__(self, session: AbstractContextManager[Any], prepare: Prepare) -> None:
+        self._session, self._prepare = session, prepare
         self._work: SimpleQueue[tuple[Callable[[Any], T], bool] | None] = SimpleQueue()
         self._answers: SimpleQueue[T] = SimpleQueue()
         self._answered = threading.Semaphore(0)
         self._open = self.needless = False
         self.error: BaseException | None = None
-        self._end: threading.Thread | None = None
         self._thread = threading.Thread(target=self._run, name="spark-session", daemon=True)
         self._thread.start()
 
@@ -239,27 +238,12 @@ class Opening(Generic[T]):
         """The session isn't needed any more: `close` will ignore its errors and not wait for its end."""
         self.needless = True
 
-    def spared(self) -> bool:
-        """Releases the session and ends it at once, in another thread; False if it can't be spared (yet)."""
-        if not self._spare():
-            return False
-        self.release()
-        self._end = threading.Thread(target=self._close, args=(0, False), name="spark-end", daemon=True)
-        self._end.start()
-        return True
-
     def close(self, seconds: float = 0, *, failed: bool) -> None:
         """Waits for the thread's end.
 
         If `failed`, kills a session that is still opening, because nobody needs it. Kills a released session after
         these seconds.
         """
-        # Wait first: the code that ends a spared session would otherwise also end this process's next session.
-        if self._end is not None:
-            self._end.join()
-        self._close(seconds, failed)
-
-    def _close(self, seconds: float, failed: bool) -> None:
         self._work.put(None)
         if self.needless and not failed:
             self._thread.join(seconds)
@@ -288,14 +272,9 @@ class Opening(Generic[T]):
 
 
 @contextmanager
-def opened(
-    session: AbstractContextManager[Any], prepare: Prepare = lambda _: None, spare: Callable[[], bool] = lambda: False
-) -> Iterator[Opening[Any]]:
-    """The session while it opens and is prepared; closed at the end of the block, unless it was released.
-
-    `spare` tells whether the session may be ended early, because it has nothing left to do.
-    """
-    opening: Opening[Any] = Opening(session, prepare, spare)
+def opened(session: AbstractContextManager[Any], prepare: Prepare = lambda _: None) -> Iterator[Opening[Any]]:
+    """The session while it opens and is prepared; closed at the end of the block, unless it was released."""
+    opening: Opening[Any] = Opening(session, prepare)
     try:
         yield opening
     except BaseException:

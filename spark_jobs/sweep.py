@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
-from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ import pyarrow as pa
 
 from planner.model.problem import LongArray
 from planner.sweep import evaluate, sweep_result
-from planner.sweep.candidates import ASKED, CandidateRun, Candidates, without_pandas, work
+from planner.sweep.candidates import ASKED, Candidates, without_pandas
 from planner.sweep.candidates_file import ScoresFolder
 from planner.sweep.evaluate import Proposals, Search
 from planner.sweep.sweep_result import COLUMNS, SweepResult
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 
 # A task with more candidates takes minutes; if its executor dies, the whole task is repeated.
 MOST_A_TASK = 20_000_000
-# Spark's workers need about _READY_SECONDS to start, and slow this process down meanwhile. Once this process has worked
-# for _JUDGED_SECONDS, it estimates how long it needs for the rest: if that is less than workers need, it goes on alone.
-_READY_SECONDS, _JUDGED_SECONDS = 4.0, 0.5
 
 
 class Done(NamedTuple):
@@ -80,21 +76,19 @@ def run_beside(
     the plans that were asked for; it finishes the last one while the workers evaluate the rest.
 
     With `helps`, which is told how many candidates are done, this thread then evaluates other candidates too. It
-    releases the session if it has evaluated all of them before the workers are ready, or as soon as the rest takes less
-    time here than the workers need to get ready.
+    releases the session if it has evaluated all of them before the workers are ready.
     """
-    share = _OwnShare(fleet, helps, opening.spared)
+    share = _OwnShare(fleet, helps)
 
     def job(spark: Session) -> list[LongArray]:
         return _parts(spark, fleet, share.end(), partitions, progress)
 
     _clear(fleet)
     opening.submit(job)
-    made, own = share.evaluated(lambda: opening.error is not None and not opening.needless)
+    made, own = share.evaluated(lambda: opening.error is not None)
     if share.whole and helps is not None:
-        if not opening.needless:
-            java.find()  # A missing Java is an error, even for a small sweep.
-            opening.release()
+        java.find()  # A missing Java is an error, even for a small sweep.
+        opening.release()
         others = [part[:, :0] for part in own]
     else:
         others = opening.result()
@@ -111,9 +105,9 @@ class _OwnShare:
     is given, all others, sweep by sweep, in the order of their numbers.
     """
 
-    def __init__(self, fleet: Sequence[Search], progress: Progress | None, spared: Callable[[], bool]) -> None:
-        self._fleet, self._progress, self._spared = fleet, progress, spared
-        self._lock, self._over, self._alone, self._pace = threading.Lock(), False, False, _Pace(fleet)
+    def __init__(self, fleet: Sequence[Search], progress: Progress | None) -> None:
+        self._fleet, self._progress = fleet, progress
+        self._lock, self._over = threading.Lock(), False
         self._first, self._asked = [0] * len(fleet), set[int]()
         self._ends = tuple(len(each.candidates) for each in fleet)
         self._count, self._all = 0, sum(self._ends)
@@ -124,10 +118,8 @@ class _OwnShare:
         return tuple(self._first) == self._ends
 
     def end(self) -> Done:
-        """Starts no more candidates, unless the driver does all; returns those that no task has to evaluate."""
+        """Starts no more candidates. Returns those that no task has to evaluate."""
         with self._lock:
-            if self._alone:
-                return Done(self._ends, frozenset(range(len(self._fleet))))
             self._over = True
             return Done(tuple(self._first), frozenset(self._asked))
 
@@ -164,32 +156,6 @@ class _OwnShare:
             yield evaluate.scored(problem, candidates, numbers[numbers != ASKED] if made is not None else numbers)
             self._count += len(numbers)
             self._progress(self._count, self._all)
-            if not self._alone and self._pace.soon_done(sweep, numbers):
-                with self._lock:
-                    self._alone = not self._over and self._spared()
-
-
-class _Pace:
-    """Estimates this process's time for the remaining candidates from the time for those it has evaluated."""
-
-    def __init__(self, fleet: Sequence[Search]) -> None:
-        self._fleet = fleet
-        self._left, self._done, self._began = 0.0, 0.0, 0.0
-
-    def soon_done(self, sweep: int, numbers: LongArray) -> bool:
-        """True if all candidates after these (C,) of a sweep take less time here than workers need to get ready."""
-        if not self._began:
-            self._began = monotonic()
-            self._left = sum(run.count * _work(each, run) for each in self._fleet for run in each.candidates.runs)
-        each = self._fleet[sweep]
-        done = sum(len(at) * _work(each, run) for run, _, at in each.candidates.parts(numbers))
-        self._left, self._done = self._left - done, self._done + done
-        seconds = monotonic() - self._began
-        return seconds >= _JUDGED_SECONDS and self._left * seconds < self._done * _READY_SECONDS
-
-
-def _work(search: Search, run: CandidateRun) -> float:
-    return work(search.problem, run, from_tables=evaluate.has_tables(search.problem))
 
 
 def _clear(fleet: Sequence[Search]) -> None:

@@ -99,9 +99,7 @@ def opened(options: EngineOptions) -> Iterator[Any]:
     record = java.Recording()
     opens = session.open_session(master=options.master, remote=options.remote, recording=record)
     try:
-        with spark_jvm.opened(
-            opens, worker_tasks.start_workers, lambda: record.settled and record.made is None
-        ) as opening:
+        with spark_jvm.opened(opens, worker_tasks.start_workers) as opening:
             yield opening
     except BaseException:
         record.finish(0)

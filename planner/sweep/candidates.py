@@ -108,8 +108,6 @@ _COMPARED_PLACEMENTS, _MOST_COMPARED = 2_000_000, 100
 # with heavy tails, take 3 to 30 s a plan, not 0.3 s, and 6 on 4 brokers take 1 s.
 _LEAST_SOLVED, _LEAST_SOLVED_BYTES, _TIMES_BYTES = 5_000, 50_000, 10
 _LEAST_SOLVED_LARGE, _TIMES_LARGE = 200_000, 100
-# A placement scored from tables takes a thousandth of the time of one that is made.
-_IN_TABLES = 1_000
 # The part of the work of solved plans that a grid of our own may take; tie-break seeds get the rest.
 _OWN_GRID = 0.6
 # The first plans for a budget that are always tried, also if the cluster is large or the candidates are few: all that
@@ -289,13 +287,6 @@ def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[Cand
             chosen, kept, left = [*chosen, each], kept - price, left - price
     seeds = max(0, min(most - len(chosen), int(left) // _price(problem, asked.balance)))
     return [*chosen, replace(asked, count=seeds, first_seed=_seed(sweep, 1))]
-
-
-def work(problem: Problem, run: CandidateRun, *, from_tables: bool) -> float:
-    """The placements (replicas) that one candidate counts as: a solved plan by its price, any other by its replicas."""
-    if run.strategy in SOLVED:
-        return _price(problem, run.balance)
-    return int(problem.replication_factors.sum()) / (_IN_TABLES if from_tables else 1)
 
 
 def _price(problem: Problem, balance: Balance) -> int:

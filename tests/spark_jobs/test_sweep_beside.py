@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import numpy as np
@@ -195,66 +194,6 @@ def test_a_session_that_came_too_late_is_released(monkeypatch: pytest.MonkeyPatc
     assert ["opens"] == log
     opens.close(failed=False)
     assert ["opens", "closed"] == log
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("fleet", "seconds", "spare"), [(1, 60, True), (3, 60, True), (1, 0, True), (1, 60, False)])
-def test_a_session_that_would_come_too_late_is_ended_early(
-    fleet: int, seconds: float, spare: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A session is ended early if the driver needs no longer than workers need to get ready, unless it must be kept."""
-    killed, done = threading.Event(), list[bool]()
-    monkeypatch.setattr(interrupts, "end_all", killed.set)
-    monkeypatch.setattr(sweep, "_JUDGED_SECONDS", 0.0)
-    monkeypatch.setattr(sweep, "_READY_SECONDS", float(seconds))
-    with spark_jvm.opened(opening_session([], lambda: killed.wait(20)), spare=lambda: spare) as opens:
-        found = sweep.run_beside(opens, [Search(PROBLEM, EVERY)] * fleet, helps=lambda *_: done.append(opens.needless))
-    assert [evaluate.run(PROBLEM, EVERY)] * fleet == list(found)
-    assert opens.needless
-    # The first report comes before the first evaluation, and the last one after all of them.
-    assert [False, seconds > 0 and spare] == [done[0], done[-1]]
-
-
-def test_the_end_of_a_session_is_over_before_another_may_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise, what kills the first session's processes would also kill the next session's."""
-    killed = threading.Event()
-
-    def end_all() -> None:
-        killed.set()
-        opens._thread.join()
-        if threading.current_thread().name == "spark-end":
-            sleep(0.3)
-
-    monkeypatch.setattr(interrupts, "end_all", end_all)
-    with spark_jvm.opened(opening_session([], lambda: killed.wait(20)), spare=lambda: True) as opens:
-        assert opens.spared()
-    opens.close(failed=False)
-    assert "spark-end" not in {thread.name for thread in threading.enumerate()}
-
-
-def test_tasks_are_left_nothing_once_the_driver_goes_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the session opens at that very moment, nothing is evaluated twice, and its end is no error."""
-    may_open, opened = threading.Event(), threading.Event()
-    left = list[sweep.Done]()
-    monkeypatch.setattr(interrupts, "end_all", lambda: None)
-    monkeypatch.setattr(sweep, "_JUDGED_SECONDS", 0.0)
-    monkeypatch.setattr(sweep, "_READY_SECONDS", 60.0)
-
-    def told(_: Any, fleet: Any, done: sweep.Done, *__: Any) -> Any:
-        left.append(done)
-        opened.set()
-        raise SetupError("Java was killed")
-
-    def count(done: int, _: int) -> None:
-        if done > 10:
-            may_open.set()
-            opened.wait(20)
-
-    monkeypatch.setattr(sweep, "_parts", told)
-    with spark_jvm.opened(opening_session([], lambda: may_open.wait(20)), spare=lambda: True) as opens:
-        (found,) = sweep.run_beside(opens, [Search(PROBLEM, EVERY)], helps=count)
-    assert [sweep.Done((40,), frozenset({0}))] == left
-    assert evaluate.run(PROBLEM, EVERY) == found
 
 
 def test_a_small_sweep_needs_java_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
