@@ -51,7 +51,9 @@ def measure(spec: Spec, problem: Problem, assignment: IntArray) -> InBatches:
     """Cut a plan (P, W) of a spec into default batches, and into a single batch."""
     changed = partition_changes.changes(problem, assignment)
     racks = {broker.id: broker.rack for broker in (*spec.cluster.brokers, *spec.changes.add_brokers) if broker.rack}
-    execution = throttle_and_batch_defaults.settled(replace(spec, execution=UNSTATED), problem, assignment, changed)
+    execution = throttle_and_batch_defaults.with_defaults(
+        replace(spec, execution=UNSTATED), problem, assignment, changed
+    )
     started = perf_counter()
     batches = batch_cutting.split(changed, execution.batches, racks)
     took = perf_counter() - started

@@ -87,7 +87,7 @@ def _packed(broker: Dirs, of: tuple[float, Today], part: str) -> PackedBroker:
         started = perf_counter()
         found = pack(broker)
         seconds = perf_counter() - started
-    shape = len(broker.sizes), len(broker.settled)
+    shape = len(broker.sizes), len(broker.fixed_bytes)
     return PackedBroker(*shape, *of, part, found.bytes_moved, found.least_bytes_moved, found.outside_bytes, seconds)
 
 

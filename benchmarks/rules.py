@@ -195,8 +195,8 @@ def _of_case(name: str, spec: Spec) -> Iterator[str]:
 def _ties(name: str, spec: Spec) -> str:
     """A row on how much integer programs change in a case."""
     _timed(spec)  # so that imports on first use count for neither run
-    by_flows_alone = partial(tie_flows.settled, exactly=False)
-    with patch.object(tie_flows, "settled", lambda *args, exactly: by_flows_alone(*args)):
+    by_flows_alone = partial(tie_flows.ties_broken, exactly=False)
+    with patch.object(tie_flows, "ties_broken", lambda *args, exactly: by_flows_alone(*args)):
         problem, by_flows, before = _timed(spec)
     _, solution, seconds = _timed(spec)
     (flows, uneven), (touched, squares) = (_after_bytes(problem, each.assignment) for each in (by_flows, solution))

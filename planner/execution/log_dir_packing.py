@@ -31,23 +31,23 @@ _FOUND = ("OPTIMAL", "FEASIBLE")
 class Dirs:
     """N replicas that may be in any of K log dirs.
 
-    sizes (N,): bytes of each · homes (N,): today's dir, -1 if the broker adds the replica · settled (K,): bytes of the
-    replicas that stay where they are · window (2, K): the least and the most bytes that each dir is to hold.
+    sizes (N,): bytes of each · homes (N,): today's dir, -1 if the broker adds the replica · fixed_bytes (K,): bytes of
+    the replicas that stay where they are · window (2, K): the least and the most bytes that each dir is to hold.
     """
 
     sizes: LongArray
     homes: IntArray
-    settled: LongArray
+    fixed_bytes: LongArray
     window: LongArray
 
     @property
     def total_bytes(self) -> int:
         """Bytes of all replicas."""
-        return sum(self.settled.tolist()) + sum(self.sizes.tolist())
+        return sum(self.fixed_bytes.tolist()) + sum(self.sizes.tolist())
 
     def held(self, places: IntArray) -> LongArray:
         """(K,): bytes in each dir with the replicas at these places (N,), -1 for none."""
-        loads, there = self.settled.copy(), places >= 0
+        loads, there = self.fixed_bytes.copy(), places >= 0
         np.add.at(loads, places[there], self.sizes[there])
         return loads
 
@@ -83,11 +83,11 @@ def pack(dirs: Dirs, work: float = MOST_WORK) -> Packed:
 
     `work` is what CP-SAT may spend, in its own units. Deterministic: ties go to the first replica and dir.
     """
-    if dirs.total_bytes * len(dirs.settled) > _MOST_BYTES:
-        raise OverflowError(f"{dirs.total_bytes} bytes in {len(dirs.settled)} log dirs of one broker are too many")
+    if dirs.total_bytes * len(dirs.fixed_bytes) > _MOST_BYTES:
+        raise OverflowError(f"{dirs.total_bytes} bytes in {len(dirs.fixed_bytes)} log dirs of one broker are too many")
     places = _improved(dirs, _first_packing(dirs))
     outside, nearest = dirs.outside(places), dirs.outside(places) == 0
-    solvable = len(dirs.sizes) * len(dirs.settled) <= _MOST_CHOICES
+    solvable = len(dirs.sizes) * len(dirs.fixed_bytes) <= _MOST_CHOICES
     if outside and solvable:
         places, nearest = _nearest(dirs, places, work)
         outside = dirs.outside(places)
@@ -199,7 +199,7 @@ class _PackingModel(NamedTuple):
     @classmethod
     def of(cls, dirs: Dirs, places: IntArray) -> Self:
         """The model, with a packing to start from."""
-        model, count = _cp_model().CpModel(), len(dirs.settled)
+        model, count = _cp_model().CpModel(), len(dirs.fixed_bytes)
         rows = np.flatnonzero(dirs.sizes).tolist()
         variables = {(row, at): model.new_bool_var("") for row in rows for at in range(count)}
         for row in rows:
@@ -211,9 +211,9 @@ class _PackingModel(NamedTuple):
     def outside(self, dirs: Dirs, at_most: int) -> Any:
         """Bytes outside of the windows, at most `at_most` on each side of a window, as an expression."""
         beyond = []
-        for at in range(len(dirs.settled)):
+        for at in range(len(dirs.fixed_bytes)):
             own = {row: variable for (row, place), variable in self.variables.items() if place == at}
-            load = sum(int(dirs.sizes[row]) * variable for row, variable in own.items()) + int(dirs.settled[at])
+            load = sum(int(dirs.sizes[row]) * variable for row, variable in own.items()) + int(dirs.fixed_bytes[at])
             over, under = (self.model.new_int_var(0, at_most, "") for _ in range(2))
             self.model.add_linear_constraint(load + under - over, *dirs.window[:, at].tolist())
             beyond += [over, under]

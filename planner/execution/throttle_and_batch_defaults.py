@@ -47,7 +47,7 @@ _LIMITS = (
 )
 
 
-def settled(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange]) -> Execution:
+def with_defaults(spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange]) -> Execution:
     """The spec's `execution` with its defaults filled in, for a plan's assignment (P, W) and changes.
 
     `derived` lists the defaults; nothing is `unset` any more.

@@ -105,7 +105,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     problem = replace(problem, balance=of_row(winner).balance)
     dirs = log_dir_placement.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dir_placement.with_log_dirs(changes(problem, proposal.assignment), dirs, problem))
-    execution = throttle_and_batch_defaults.settled(spec, problem, proposal.assignment, changed)
+    execution = throttle_and_batch_defaults.with_defaults(spec, problem, proposal.assignment, changed)
     spec = replace(spec, execution=execution, apart=apart_sides.as_planned(spec, problem, winner["scenarios"]))
     tried = [replace(each, spec=replace(each.spec, execution=execution)) for each in tried]
     costs, led = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)

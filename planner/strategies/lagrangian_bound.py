@@ -242,7 +242,7 @@ def none_priced(facts: BoundFacts) -> Prices:
     return Prices(np.zeros((4, 0), np.int64), none, (none,) * len(facts.load_names))
 
 
-def at_edges(prices: LongArray, windows: LongArray) -> LongArray:
+def price_at_edges(prices: LongArray, windows: LongArray) -> LongArray:
     """The table (…, price, edge) of the prices (…) that aren't 0, with windows (2, …)."""
     at = np.nonzero(prices)
     priced = prices[at]

@@ -35,7 +35,7 @@ from planner.strategies import leaders, new_partition_placement
 from planner.strategies.common_leaders import led_together
 from planner.strategies.flow.placement import copied, place
 from planner.strategies.flow.placement_network import Layout, lay_out
-from planner.strategies.flow.tie_exchanges import settled
+from planner.strategies.flow.tie_exchanges import ties_broken
 from planner.strategies.lagrangian_bound import GRAIN, Certificate, least
 from planner.strategies.load_windows.balanced_placement import even
 from planner.strategies.load_windows.byte_loads import byte_loads
@@ -222,7 +222,7 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntAr
         asked.exactly
         and copied(asked.problem, asked.layout, chosen) == copied(asked.problem, asked.layout, placed.chosen)
     ):
-        tied, of_ties = settled(asked.problem, asked.layout, wanted, placed, exactly=asked.exactly)
+        tied, of_ties = ties_broken(asked.problem, asked.layout, wanted, placed, exactly=asked.exactly)
         loads = byte_loads(asked.problem, asked.layout, wanted, asked.grown)
         # If the best of all that cost as little is within the windows of bytes, it is the best of those within them.
         if evened is None or loads.within(asked.layout.numbered(tied)):
@@ -276,7 +276,7 @@ def placed_around(problem: Problem, layout: Layout, wanted: Windows, placed: Int
     if not anew or layout.replaced.any() or (layout.most[rows, racks] > 1).any():
         return placed
     around = _without_settled(layout, brokers)
-    chosen, _ = settled(problem, around, wanted, place(problem, around, wanted))
+    chosen, _ = ties_broken(problem, around, wanted, place(problem, around, wanted))
     found = placed.copy()
     found[layout.rows] = chosen
     found[layout.rows[rows], around.factors[rows]] = layout.targets[brokers[rows]]

@@ -35,7 +35,7 @@ def small(draw: st.DrawFn) -> Dirs:
 
 def fewest(dirs: Dirs) -> tuple[int, int]:
     """(bytes outside the windows, bytes moved) of the best of all packings."""
-    every = (np.array(each, dtype=np.int64) for each in product(range(len(dirs.settled)), repeat=len(dirs.sizes)))
+    every = (np.array(each, dtype=np.int64) for each in product(range(len(dirs.fixed_bytes)), repeat=len(dirs.sizes)))
     return min((dirs.outside(places), dirs.bytes_moved(places)) for places in every)
 
 

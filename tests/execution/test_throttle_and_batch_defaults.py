@@ -11,7 +11,7 @@ import pytest
 from clusters import no_racks, spec_of
 
 from planner.execution.partition_changes import changes
-from planner.execution.throttle_and_batch_defaults import settled
+from planner.execution.throttle_and_batch_defaults import with_defaults
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.document_fields import DerivedRow
@@ -71,7 +71,7 @@ def found(given: Spec) -> Execution:
     problem = build(given)
     assignment: IntArray = problem.replicas.copy()
     assignment[assignment == 1] = 2
-    return settled(given, problem, assignment, changes_of(given, problem, assignment))
+    return with_defaults(given, problem, assignment, changes_of(given, problem, assignment))
 
 
 def changes_of(given: Spec, problem: Problem, assignment: IntArray) -> Sequence[Any]:

@@ -21,9 +21,9 @@ from planner.strategies.lagrangian_bound import (
     Part,
     Prices,
     TopicStart,
-    at_edges,
     least,
     none_priced,
+    price_at_edges,
 )
 
 TWO_RACKS = BoundFacts(
@@ -94,7 +94,7 @@ def windows(shape: tuple[int, ...], most: int) -> st.SearchStrategy[np.ndarray]:
 
 def certificate(facts: BoundFacts, priced: list[np.ndarray], fits: dict[str, np.ndarray]) -> Certificate:
     """A certificate with prices of cells, brokers and bytes for those windows."""
-    tables = [at_edges(each, fits[name]) for each, name in zip(priced, ("cells", "brokers", "disk"), strict=True)]
+    tables = [price_at_edges(each, fits[name]) for each, name in zip(priced, ("cells", "brokers", "disk"), strict=True)]
     return Certificate(facts, Prices(tables[0], tables[1], (tables[2],)))
 
 

@@ -68,7 +68,7 @@ def ties(problem: Problem, layout: Layout) -> Ties | None:
     return Ties(leaders, racks, on, layout.copy_bytes, per_leader, per_byte, layout.pinned, per_touched)
 
 
-def settled(
+def ties_broken(
     problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *, exactly: bool = False
 ) -> tuple[IntArray, bool]:
     """A flow's placement (M, W) with its ties broken, if only counts have windows; True if none is better.
@@ -77,7 +77,7 @@ def settled(
     """
     if not len(layout.rows):
         return placed.chosen, True
-    placed = tie_flows.settled(problem, layout, wanted, placed, exactly=exactly)
+    placed = tie_flows.ties_broken(problem, layout, wanted, placed, exactly=exactly)
     by = ties(problem, layout)
     if by is None or not by.per_byte:
         return placed.chosen, placed.ties_proven

@@ -45,7 +45,7 @@ def leaders_today(problem: Problem) -> IntArray:
     return taken_over(problem, leaders[:, None])[:, 0]
 
 
-def settled(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *, exactly: bool = False) -> Placed:
+def ties_broken(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *, exactly: bool = False) -> Placed:
     """The best placement by the objectives at the same cost; `exactly`: by integer programs too, if they are small."""
     own = np.zeros(len(layout.rows), dtype=bool)
     while True:

@@ -83,9 +83,9 @@ def proof(
     coarse_cells, coarse_brokers = ((each >> coarser).clip(-_MOST, _MOST).astype(np.int64) for each in both)
     unpriced = lagrangian_bound.none_priced(about)
     prices = Prices(
-        lagrangian_bound.at_edges(coarse_cells, topic_window.bounds.reshape(2, *cells.shape)),
-        lagrangian_bound.at_edges(coarse_brokers, broker_window.bounds),
-        unpriced.loads if loads is None else tuple(map(lagrangian_bound.at_edges, loads[0] >> coarser, loads[1])),
+        lagrangian_bound.price_at_edges(coarse_cells, topic_window.bounds.reshape(2, *cells.shape)),
+        lagrangian_bound.price_at_edges(coarse_brokers, broker_window.bounds),
+        unpriced.loads if loads is None else tuple(map(lagrangian_bound.price_at_edges, loads[0] >> coarser, loads[1])),
         GRAIN >> coarser,
     )
     return Certificate(about, prices)
@@ -179,7 +179,7 @@ def cheapest(task: Task, room: MostOutside, *, of_loads: bool = False) -> Placed
         return None
     on = whole(task.layout, task.wanted, task.loads, task.effort, room=room, of_loads=of_loads)
     placement = None if on is None else SearchPlacement(replace(task.search, most_outside=room), on)
-    return PlacedPlan.of(placement) if placement is not None and placement.settled() else None
+    return PlacedPlan.of(placement) if placement is not None and placement.within_windows() else None
 
 
 def in_parts(task: Task, prices: FloatArray) -> LongArray:

@@ -138,9 +138,9 @@ def _closest(task: Task, none: Allowed, base: Certificate, plan: PlacedPlan) -> 
 def _polished(task: Task, on: BoolArray, enough: int) -> PlacedPlan | None:
     """The placement, repaired until it is no further outside than allowed, and made cheaper; None if repair fails."""
     placement = SearchPlacement(task.search, on.copy())
-    if not placement.settled():
+    if not placement.within_windows():
         repair(placement, nearly=True)
-    if not placement.settled():
+    if not placement.within_windows():
         return None
     polish(placement, enough)
     return PlacedPlan.of(placement)._replace(outside=0)
@@ -190,7 +190,7 @@ def even(
         return None
     about, held, tied = facts(problem, layout, loads), wanted, None
     if problem.rebalance != "all":
-        tied = tie_flows.settled(problem, layout, wanted, placed)
+        tied = tie_flows.ties_broken(problem, layout, wanted, placed)
         held = widened(layout, wanted, tied)
     none = allowed(layout, wanted, closed(problem, problem.balance, layout.topic_count), loads)
     of_counts = reached(layout, none, loads, placed.chosen).replicas
@@ -222,7 +222,7 @@ def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
     """
     if _is_large(task) and _is_far(task, task.placement(placed.chosen)):
         return Best(), False
-    tied = tie_flows.settled(task.problem, task.layout, task.wanted, placed)
+    tied = tie_flows.ties_broken(task.problem, task.layout, task.wanted, placed)
     by_counts = task.placement(tied.chosen)
     as_it_is = not by_counts.outside().any()
     repair(by_counts, for_nothing=True, or_not_at_all=_is_large(task))

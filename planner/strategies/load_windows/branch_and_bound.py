@@ -19,7 +19,16 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.problem import BoolArray, FloatArray, IntArray
-from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Branch, Case, Certificate, Part, Prices, at_edges
+from planner.strategies.lagrangian_bound import (
+    GRAIN,
+    BoundFacts,
+    Branch,
+    Case,
+    Certificate,
+    Part,
+    Prices,
+    price_at_edges,
+)
 from planner.strategies.load_windows.lp_relaxation import Decision, Duals, Fits, ShareProgram, as_decided, is_split
 from planner.strategies.work_limits import (
     BRANCHES_TRIED,
@@ -283,5 +292,5 @@ def _case(node: _Node, at: IntArray, fits: Fits) -> Case:
         everywhere.append(np.zeros((*prices.shape[:-1], fits.brokers.shape[1]), dtype=np.int64))
         everywhere[-1][..., at] = np.rint(prices * _FINE).astype(np.int64)
     cells, brokers, loads = everywhere
-    tables = tuple(map(at_edges, loads, fits.loads))
-    return Prices(at_edges(cells, fits.topics), at_edges(brokers, fits.brokers), tables, _FINE)
+    tables = tuple(map(price_at_edges, loads, fits.loads))
+    return Prices(price_at_edges(cells, fits.topics), price_at_edges(brokers, fits.brokers), tables, _FINE)

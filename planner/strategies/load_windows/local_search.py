@@ -82,7 +82,7 @@ def repair(
         weights = (*weights, _OF_CAPS)
     for weight in weights:
         _mend(placement, _Aim(weight, prices, for_nothing, or_not_at_all), fruitless)
-        if placement.settled():
+        if placement.within_windows():
             return
 
 
@@ -125,7 +125,7 @@ def _mend(placement: SearchPlacement, aim: _Aim, fruitless: _Fruitless) -> None:
     while True:
         outside = np.where(stuck, 0, placement.outside())
         broker = int(outside.argmax())
-        if not outside[broker] or placement.settled():
+        if not outside[broker] or placement.within_windows():
             return
         helpers = _help(placement, broker, aim, fruitless)
         if aim.or_not_at_all and not helpers:

@@ -312,7 +312,7 @@ class SearchPlacement:
             self.held[broker] += sign
             self.changes[broker] += 1
 
-    def settled(self) -> bool:
+    def within_windows(self) -> bool:
         """True if no more is outside of windows than allowed."""
         most = self.search.most_outside
         if most is None:

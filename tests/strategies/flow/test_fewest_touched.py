@@ -18,7 +18,7 @@ from planner.scoring.windows import windows
 from planner.strategies.flow import fewest_touched, tie_flows
 from planner.strategies.flow.placement import place
 from planner.strategies.flow.placement_network import lay_out
-from planner.strategies.flow.tie_exchanges import settled
+from planner.strategies.flow.tie_exchanges import ties_broken
 from planner.strategies.optimum import UNKNOWN, solve
 
 SEEDS = ("public", "b", "c", "d")
@@ -112,4 +112,4 @@ def test_without_programs_nothing_is_said_to_be_proven() -> None:
     problem = expanded("public")
     layout = lay_out(problem, 0)
     wanted = windows(problem, problem.balance)
-    assert not settled(problem, layout, wanted, place(problem, layout, wanted))[1]
+    assert not ties_broken(problem, layout, wanted, place(problem, layout, wanted))[1]

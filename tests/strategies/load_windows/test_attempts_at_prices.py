@@ -21,7 +21,7 @@ from planner.scoring.windows import windows
 from planner.strategies import lagrangian_bound
 from planner.strategies.flow.placement_network import bounds as count_windows
 from planner.strategies.flow.placement_network import lay_out
-from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices, at_edges, none_priced
+from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices, none_priced, price_at_edges
 from planner.strategies.load_windows.attempts_at_prices import facts, in_units
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.optimum import solve
@@ -42,9 +42,9 @@ def with_any_prices(problem: Problem, seed: int) -> Certificate:
     of_cells, of_brokers = (rng.integers(-steep, steep, each[0].shape, endpoint=True) for each in (cells, brokers))
     load_prices = rng.integers(-3 * GRAIN, 3 * GRAIN, of_loads[:, 0].shape, endpoint=True)
     prices = Prices(
-        at_edges(of_cells, cells),
-        at_edges(of_brokers, brokers),
-        tuple(map(at_edges, load_prices, of_loads)),
+        price_at_edges(of_cells, cells),
+        price_at_edges(of_brokers, brokers),
+        tuple(map(price_at_edges, load_prices, of_loads)),
     )
     return Certificate(facts(problem, layout, loads), prices)
 
@@ -174,7 +174,7 @@ def test_prices_beyond_64_bits_are_added_up_exactly() -> None:
         kinds=np.array([1, 1]),
     )
     window = np.array([[0, size], [2 * size, 2 * size]])
-    priced = replace(none_priced(about), loads=(at_edges(np.array([0, GRAIN]), window),))
+    priced = replace(none_priced(about), loads=(price_at_edges(np.array([0, GRAIN]), window),))
     assert size == lagrangian_bound.least(Certificate(about, priced))
 
 

@@ -104,7 +104,7 @@ def test_what_is_far_outside_is_not_tried_without_prices_on_large_clusters(monke
     problem = replace(build_problem.build(cases.to_spec(cases.make("no-racks"))), balance=balance)
     small = optimum.solve(problem, balance)
     monkeypatch.setattr(balanced_placement, "_is_large", lambda _: True)
-    monkeypatch.setattr(balanced_placement.tie_flows, "settled", None)
+    monkeypatch.setattr(balanced_placement.tie_flows, "ties_broken", None)
     large = optimum.solve(problem, balance)
     basis = ScoringBasis.of(problem)
     moved = [int(score(basis, each.assignment).bytes_moved[0]) for each in (small, large)]
@@ -167,10 +167,10 @@ def test_outward_counts_all_brokers_together() -> None:
 def test_settled_is_within_what_may_be_outside() -> None:
     """A placement is settled if it is within its windows, or no further outside than is allowed."""
     on = np.array([[True, False, False], [False, True, False], [False, True, False]])
-    assert not SearchPlacement(search([14, 8, 6], HOME, None), on).settled()
-    assert SearchPlacement(search([14, 8, 6], HOME, MostOutside(8, np.array([4]))), on).settled()
-    assert not SearchPlacement(search([14, 8, 6], HOME, MostOutside(7, np.array([4]))), on).settled()
-    assert not SearchPlacement(search([14, 8, 6], HOME, MostOutside(8, np.array([3]))), on).settled()
+    assert not SearchPlacement(search([14, 8, 6], HOME, None), on).within_windows()
+    assert SearchPlacement(search([14, 8, 6], HOME, MostOutside(8, np.array([4]))), on).within_windows()
+    assert not SearchPlacement(search([14, 8, 6], HOME, MostOutside(7, np.array([4]))), on).within_windows()
+    assert not SearchPlacement(search([14, 8, 6], HOME, MostOutside(8, np.array([3]))), on).within_windows()
 
 
 def test_the_least_outside_and_then_the_fewest_bytes() -> None:
