@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from planner.cli.output import FILE, PATH, echo_line, echo_page, live_options, say
-from planner.export import folder_swap
+from planner.export import folder_check, folder_swap
 from planner.export.output_folder import quiet, replace_file, require_unchanged, require_unread
 from planner.inputs.importers import brokers_and_configs, topics_describe
-from planner.inputs.importers.terraform_show import targets
+from planner.inputs.importers.terraform_show import left_out, targets
 from planner.inputs.spec.yaml_sections import PROFILES, REFUSED
 from planner.inputs.state.live_cluster import live_parts
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
@@ -61,8 +61,13 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     if not TEXT.fullmatch(options.name):
         raise SetupError(f"--name {options.name[:60]!r} can't be used; allowed: {ALLOWED_TEXT}")
     if options.out is not None:
+        if not options.out.name:
+            raise SetupError("--output has no file name; allowed: a file")
         require_unread("--output", options.out, files)
-        _require_ours(options.out)
+        try:
+            require_unchanged(options.out, "planner import", TITLE)
+        except OSError as error:
+            raise SetupError(f"{options.out}: can't be written: {error.strerror}; nothing was changed") from error
     # The running cluster comes first, so that it takes precedence.
     live = live_parts(options.bootstrap_servers, options.command_config)
     read = read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
@@ -70,7 +75,7 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     imported = _imported(merged, options)
     if options.topic and options.topic not in {topic.name for topic in imported.topics}:
         raise SetupError(f"--topic {options.topic}: each file names its topics; allowed: leave it out")
-    notes = (*merged.notes, *conditions(merged))
+    notes = (*merged.notes, *left_out(imported.targets, merged.declared_by), *conditions(merged))
     if merged.platform and not imported.profile:
         notes += (f"no cap on replicas is published for {merged.platform}: cluster.profile is left out",)
     if options.out is None:
@@ -135,7 +140,8 @@ def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
         # Both or none are written, because the old YAML doesn't fit the new state.
         with interrupts.held():
             if beside:
-                contents = {name: content.encode() for name, content in beside.items()}
+                _require_ours(folder, out)
+                contents = folder_check.with_sums({name: content.encode() for name, content in beside.items()})
                 folder_swap.replace(folder, contents, (), folder_swap.signatures(folder), quiet)
             replace_file(out, written.encode())
     except OSError as error:
@@ -168,16 +174,18 @@ def _state_files(imported: Imported) -> dict[str, str]:
     return {_STATE_FILES[0]: described, **sizes, **({_STATE_FILES[2]: listed} if told else {})}
 
 
-def _require_ours(out: Path) -> None:
-    """Raises SetupError if `out` or the folder beside it isn't an unchanged earlier import: it may have been edited."""
-    folder = out.with_name(f"{out.stem}.state")
-    try:
-        require_unchanged(out, "planner import", TITLE)
-        strange = {entry.name for entry in folder.iterdir()} - set(_STATE_FILES) if folder.is_dir() else set()
-    except OSError as error:
-        raise SetupError(f"{out}: can't be written: {error.strerror}; nothing was changed") from error
-    if strange or (folder.exists() and not folder.is_dir()):
-        raise SetupError(f"{folder}: wasn't written by planner import; allowed: another name than {out.name}")
+def _require_ours(folder: Path, out: Path) -> None:
+    """SetupError if the folder isn't an unchanged earlier import: it may hold captures, or somebody may have edited it.
+
+    An earlier import has a SHA256SUMS, the files that it lists, and no others.
+    """
+    if folder.is_dir() and not any(folder.iterdir()):
+        return
+    found = folder_check.held_to_its_list(folder) if folder.is_dir() and folder_check.listed_in(folder) else None
+    if folder.exists() and (found is None or found.differences or found.own):
+        raise SetupError(
+            f"{folder}: wasn't written by planner import, or was changed since; allowed: another name than {out.name}"
+        )
 
 
 @click.command("import")

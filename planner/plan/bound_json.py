@@ -334,17 +334,15 @@ def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
         )
     every = (certificate, *certificate.others)
     cases = [each for of in every for part in of.parts for each in lagrangian_bound.leaves(part.case)]
+    prices = (*(each.prices for each in every), *cases)
+    tables = [table for of in prices for table in (*of.tables, *(start.topic_replicas for start in of.starts))]
     return CheckedBound(
         measure=certificate.facts.measure,
         least=worked_out,
         moved=moved,
         partitions=len(certificate.facts.factors),
-        prices=sum(_count(prices) for prices in (*(each.prices for each in every), *cases)),
+        prices=sum(table.shape[1] for table in tables),
     )
-
-
-def _count(prices: Prices) -> int:
-    return sum(table.shape[1] for table in (*prices.tables, *(start.topic_replicas for start in prices.starts)))
 
 
 def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:

@@ -101,7 +101,8 @@ def test_large_states_are_written_beside_the_yaml(
     out, state = tmp_path / "c.yaml", tmp_path / "c.state"
     for _ in range(2):
         assert 0 == command(described, "-o", out)
-    assert ["topics-describe.txt"] == [path.name for path in state.iterdir()]
+    assert ["SHA256SUMS", "topics-describe.txt"] == sorted(path.name for path in state.iterdir())
+    assert 0 == command(state)
     assert {"assignment": "c.state/topics-describe.txt"} == yaml.safe_load(out.read_text())["cluster"]["state"]
     assert (1, 2) == load(out).cluster.topics[0].partitions[0].replicas
     (state / "notes.txt").write_text("mine", encoding="utf-8")
@@ -111,6 +112,31 @@ def test_large_states_are_written_beside_the_yaml(
     assert 1 == command(described, "-o", out)
     assert "c.state: wasn't written by planner import" in capsys.readouterr().err
     assert "mine" == (state / "notes.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("read", ["c.state/topics-describe.txt", "other.txt"])
+def test_captures_in_the_folder_beside_the_yaml_are_not_replaced(
+    read: str, described: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder with the same file names may hold the operator's own captures, or files that were edited since."""
+    monkeypatch.setattr("planner.cli.importing.MOST_INLINE", 0)
+    out, state = tmp_path / "c.yaml", tmp_path / "c.state"
+    state.mkdir()
+    for path in ("c.state/topics-describe.txt", "other.txt"):
+        (tmp_path / path).write_text(f"{described.read_text()}\n")
+    captured = (state / "topics-describe.txt").read_text()
+    for _ in range(2):
+        assert 1 == command(tmp_path / read, "-o", out)
+        said = "c.state: wasn't written by planner import, or was changed since; allowed: another name than c.yaml"
+        assert said in capsys.readouterr().err
+        assert (False, captured) == (out.exists(), (state / "topics-describe.txt").read_text())
+        (state / "SHA256SUMS").write_text(f"{'0' * 64}  topics-describe.txt\n")
+
+
+def test_an_empty_name_of_the_output_is_one_error(described: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As with an unset variable of a shell."""
+    assert 1 == command(described, "-o", "")
+    assert "--output has no file name; allowed: a file" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_is_one_error(described: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ because applying it deletes the topic's data.
 Source: Terraform's JSON output format, major version 1; providers Mongey/kafka, hashicorp/aws, confluentinc/confluent.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ _TYPES = {
     "confluent_kafka_topic": _Keys("topic_name", "partitions_count", ""),
 }
 _COUNT = "number_of_broker_nodes"
+_FEWER = "with fewer partitions than they have: Kafka takes none away"
 _CONFIG_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 
 
@@ -78,13 +80,15 @@ def read_part(text: str, file: str) -> StatePart:
         message = f"{shown(version)} isn't a version that is known here; allowed: 1 and its minor versions"
         raise ImportStateError([Finding(place, "format_version", message)])
     targets: dict[str, TopicTarget] = {}
+    gone: list[str] = []
     configs: dict[str, Config] = {}
     findings: list[Finding] = []
     for resource in _resources(value):
         address, keys, applied = resource.address, resource.keys, resource.applied
-        if isinstance(applied, dict) and isinstance(applied.get(keys.name), str):
+        if named := isinstance(applied, dict) and isinstance(applied.get(keys.name), str):
             configs[applied[keys.name]] = _config(applied.get(keys.config)) or ()
         if resource.destroyed:
+            gone += [applied[keys.name]] if named else []
             continue
         found = _target(resource, place)
         if isinstance(found, Finding):
@@ -93,6 +97,8 @@ def read_part(text: str, file: str) -> StatePart:
             findings.append(Finding(place, address, f"{found.topic} is declared twice; allowed: each topic once"))
         else:
             targets[found.topic] = found
+    what = f"deletes {some(gone)}, which count until then: apply it first, and capture the state again"
+    deleted = (f"{file} {what}",) if gone else ()
     msk = _Msk.of(value)
     seen = tuple(msk.brokers(place))
     if findings := [*findings, *(each for each in seen if isinstance(each, Finding))]:
@@ -105,7 +111,7 @@ def read_part(text: str, file: str) -> StatePart:
         configs=configs,
         brokers=brokers,
         platform=msk.platform,
-        notes=(*msk.notes(file, len(brokers)), *_resized(value, file)),
+        notes=(*deleted, *msk.notes(file, len(brokers)), *_resized(value, file)),
     )
 
 
@@ -250,14 +256,20 @@ def _target(resource: _TopicResource, place: Place) -> TopicTarget | Finding:
 
 
 def _config(config: Any) -> Config | None:
-    """The topic's declared configuration, without values that aren't known yet. None for a text that isn't JSON."""
+    """The topic's declared configuration, without values that aren't known yet. None for a text that isn't a JSON map.
+
+    jsonencode writes numbers and truth values as such; Kafka's configurations are texts.
+    """
     if isinstance(config, str):
         try:
             config = json_value(config)
         except ValueError:
             return None
-    pairs = config.items() if isinstance(config, dict) else ()
-    return tuple(sorted((key, value) for key, value in pairs if isinstance(value, str) and _CONFIG_KEY.fullmatch(key)))
+        if not isinstance(config, dict) or any(isinstance(value, list | dict) for value in config.values()):
+            return None
+    pairs = {key: value for key, value in (config or {}).items() if value is not None and _CONFIG_KEY.fullmatch(key)}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in pairs.items()}
+    return tuple(sorted(texts.items()))
 
 
 @dataclass(frozen=True)
@@ -291,6 +303,18 @@ def targets(topics: Iterable[Topic], declared: Iterable[TopicTarget]) -> Targets
     )
 
 
+def left_out(found: Targets, declared_by: str) -> Iterator[str]:
+    """Notes on topics declared in the file `declared_by` for which an import writes no change."""
+    unstated = [each.topic for each in found.new if not (each.partitions and each.replication_factor)]
+    if unstated:
+        yield (
+            f"{declared_by} declares {some(unstated)}, which the cluster doesn't have, without the number of "
+            "partitions or the replication factor: add it to changes.create_topics"
+        )
+    if found.fewer:
+        yield f"{declared_by} declares {some(found.fewer)} {_FEWER}"
+
+
 def target_notes(found: Targets, declared_by: str) -> Iterator[str]:
     """Notes where the file `declared_by` differs from the topics after the plan, with the key of `changes` to set."""
     leaves = "than this plan leaves: change it there, or in changes"
@@ -301,7 +325,7 @@ def target_notes(found: Targets, declared_by: str) -> Iterator[str]:
             [each.topic for each in found.new],
             "which the cluster doesn't have: add it to changes.create_topics, or it stays as it is",
         ),
-        (list(found.fewer), "with fewer partitions than they have: Kafka takes none away"),
+        (list(found.fewer), _FEWER),
     ):
         if names:
             yield f"{declared_by} declares {some(names)} {what}"

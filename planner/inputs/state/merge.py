@@ -19,6 +19,7 @@ from planner.inputs.importers.state_parts import (
     AssignmentEntry,
     BrokerSeen,
     LeaderAndIsr,
+    Rank,
     RunningReassignment,
     StatePart,
     TopicTarget,
@@ -69,13 +70,13 @@ class Merged:
 @dataclass
 class _Configs:
     """Configurations by topic: its own, and others in force of unknown origin. Also the values of each inherited key,
-    and the topics whose configurations differ between sources.
+    and the topics whose configurations differ between sources, by the source that counts.
     """
 
     own: dict[str, Config] = field(default_factory=dict)
     effective: dict[str, Config] = field(default_factory=dict)
     inherited: dict[str, set[str]] = field(default_factory=dict)
-    unlike: list[str] = field(default_factory=list)
+    unlike: dict[str, list[str]] = field(default_factory=dict)
 
 
 def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
@@ -103,6 +104,7 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     sizes = largest_sizes(chain.from_iterable(each.items() for each in known)) if known else None
     brokers, of_brokers = _brokers_seen(by_rank)
     only_topics, of_topics = _only_topics(parts, {topic.name for topic in merged.topics})
+    of_configs += tuple(_config_notes(parts, {topic.name for topic in merged.topics}, ranked[0].file))
     of_sizes = _size_notes(merged, ranked[0].file, parts, sizes or {}, moving)
     own_notes = (note for part in parts for note in part.notes)
     apart = (*of_entries, *of_brokers, *of_sizes)
@@ -128,16 +130,17 @@ def _entries(
     if len(ranked) == 1 and ranked[0].leaders_known and not moving:
         return ranked[0].entries, [], ()  # there may be millions, so they are returned as they are
     primary = [part for part in ranked if part.rank == ranked[0].rank]
-    chosen, twice, repeats = _chosen(primary)
+    chosen, twice, repeats, owners = _chosen(primary)
     entries, of_moving = reassigned(_led(chosen, parts, ranked), moving)
-    notes = _disagreements(chosen, ranked[0].file, [*repeats, *ranked[len(primary) :]], moving)
+    notes = _disagreements(chosen, owners, [*repeats, *ranked[len(primary) :]], moving)
     return [*entries, *twice], notes, of_moving
 
 
 def _chosen(
     primary: Sequence[StatePart],
-) -> tuple[dict[PartitionKey, AssignmentEntry], list[AssignmentEntry], list[StatePart]]:
-    """The partitions of the sources of the first rank, those that a source has twice, and what later sources repeat.
+) -> tuple[dict[PartitionKey, AssignmentEntry], list[AssignmentEntry], list[StatePart], dict[str, StatePart]]:
+    """The partitions of the sources of the first rank, those that a source has twice, what later sources repeat, and
+    each topic's first source.
 
     If a topic's first source is `whole`, only that source says which partitions exist; otherwise sources add up.
     """
@@ -155,7 +158,7 @@ def _chosen(
                 (twice if owner is part else again).append(entry)
         if again:
             repeats.append(replace(part, entries=tuple(again)))
-    return chosen, twice, repeats
+    return chosen, twice, repeats, owners
 
 
 def moving_now(parts: Iterable[StatePart]) -> dict[PartitionKey, RunningReassignment]:
@@ -195,9 +198,9 @@ def _inherited(by_rank: Sequence[StatePart], found: _Configs) -> tuple[Config, t
         defaults |= each
     seen = [*(each.get(MIN_INSYNC) for each in stated), *found.inherited.get(MIN_INSYNC, ())]
     least, notes = largest_min_insync(seen)
-    if unlike := found.unlike:
+    for file, unlike in found.unlike.items():
         what = f"{counted(len(unlike), 'topic')} ({first_names(unlike)})"
-        notes += (f"sources disagree about the configuration of {what}",)
+        notes += (f"sources disagree about the configuration of {what}: {file} counts",)
     return tuple(sorted((defaults | least).items())), notes
 
 
@@ -210,13 +213,27 @@ def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Configs) -> Non
     own = dict(telling.configs[topic])
     if (shown := next((part for part in parts if part.effective_configs.get(topic)), None)) is not None:
         in_force = {**dict(shown.configs[topic]), **dict(shown.effective_configs[topic])}
+        counts = min((shown, telling), key=parts.index)
         if any(in_force.get(key) != value for key, value in own.items()):
-            found.unlike.append(topic)
-        if shown.rank < telling.rank:
+            found.unlike.setdefault(counts.file, []).append(topic)
+        if counts is shown:
             own = {key: in_force[key] for key in own if key in in_force}
         for key in in_force.keys() - own.keys() - TOPIC_ONLY:
             found.inherited.setdefault(key, set()).add(in_force[key])
     found.own[topic] = tuple(sorted(own.items()))
+
+
+def _config_notes(parts: Iterable[StatePart], names: set[str], winner: str) -> Iterator[str]:
+    """Notes on configurations of topics that don't exist. If brokers told them and none of the topics does, they are of
+    another cluster: ImportStateError. What Terraform declares is compared elsewhere.
+    """
+    for part in parts:
+        gone = sorted(part.configs.keys() - names) if not part.targets else []
+        if gone and len(gone) == len(part.configs) and part.rank == Rank.CLUSTER:
+            message = f"has configurations of {some(gone)}, unknown to {winner}; allowed: those of the same cluster"
+            raise ImportStateError([Finding(Place(part.file), "", message)])
+        if gone:
+            yield f"{part.file} has configurations of {some(gone)}, unknown to {winner}: left out"
 
 
 def _size_notes(
@@ -264,11 +281,16 @@ def _only_topics(parts: Sequence[StatePart], names: set[str]) -> tuple[tuple[str
 
 def _disagreements(
     chosen: Mapping[PartitionKey, AssignmentEntry],
-    winner: str,
+    owners: Mapping[str, StatePart],
     others: Sequence[StatePart],
     moving: Mapping[PartitionKey, RunningReassignment],
 ) -> list[str]:
     """Notes on how sources that don't count differ: one per source and kind, with the first few partitions."""
+
+    def winner(keys: Iterable[PartitionKey]) -> str:
+        files = dict.fromkeys(owners[topic].file for topic, _ in keys if topic in owners)
+        return first_names(list(files or dict.fromkeys(part.file for part in owners.values())))
+
     notes: list[str] = []
     topics = {topic for topic, _ in chosen}
     for part in others:
@@ -289,11 +311,12 @@ def _disagreements(
         for what, keys in (("the replicas", unlike), ("leaders or ISRs", apart)):
             if keys:
                 of = f"{what} of {_partitions(keys)}"
-                notes.append(f"{who} disagrees with {winner} about {of}: {winner} counts")
+                first = winner(keys)
+                notes.append(f"{who} disagrees with {first} about {of}: {first} counts")
         if extra:
-            notes.append(f"{who} has {_partitions(extra)}, unknown to {winner}: left out")
+            notes.append(f"{who} has {_partitions(extra)}, unknown to {winner(extra)}: left out")
         if lacking:
-            notes.append(f"{who} lacks {_partitions(lacking)}, known to {winner}")
+            notes.append(f"{who} lacks {_partitions(lacking)}, known to {winner(lacking)}")
     return notes
 
 

@@ -30,8 +30,11 @@ Expected = Literal["state", "assignment", "sizes"]
 
 # The beginning of a text that shows its format; output of a terminal or a logger may come first.
 _HEAD_CHARACTERS = 262_144
-# Files of version control, editors and file managers. Any other name that begins with a dot may be a topic's.
-_NOT_STATE = frozenset({".git", ".gitattributes", ".gitignore", ".gitkeep", ".hg", ".keep", ".svn", ".DS_Store"})
+# Files of version control, editors and file managers, and digests of the others. Any other name that begins with a dot
+# may be a topic's.
+_NOT_STATE = frozenset(
+    {".git", ".gitattributes", ".gitignore", ".gitkeep", ".hg", ".keep", ".svn", ".DS_Store", "SHA256SUMS"}
+)
 # A capture has a few files; a capture of znodes has two per topic and one per partition.
 _MOST_FILES = 1_000_000
 

@@ -10,8 +10,9 @@ import pytest
 from state_texts import read_topics
 
 from planner.inputs.importers.state_parts import TopicTarget
-from planner.inputs.importers.terraform_show import Targets, target_notes, targets
+from planner.inputs.importers.terraform_show import Targets, left_out, target_notes, targets
 from planner.inputs.spec.reading import load
+from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import read_part
 from planner.model.errors import ImportStateError, Place
 
@@ -127,6 +128,36 @@ def test_bad_declarations_are_named(text: str, message: str) -> None:
     """An invalid declaration is refused with its address."""
     with pytest.raises(ImportStateError, match=message):
         read_part(text, "t.json")
+
+
+def test_numbers_and_truth_values_of_jsonencode_are_texts() -> None:
+    """Terraform writes them as JSON has them. A list can't be a configuration's value, and null isn't known yet."""
+    config = {"retention.ms": 604800000, "unclean.leader.election.enable": False, "flush.ms": None, "segment.ms": "7"}
+    part = read_part(state(resource({**MSK, "configs": json.dumps(config)}, type="aws_msk_topic")), "s.json")
+    expected = (("retention.ms", "604800000"), ("segment.ms", "7"), ("unclean.leader.election.enable", "false"))
+    assert expected == part.configs["m"]
+    for wrong in ([1], {"retention.ms": [1]}):
+        text = state(resource({**MSK, "configs": json.dumps(wrong)}, type="aws_msk_topic"))
+        with pytest.raises(ImportStateError, match="configs: it isn't the JSON text of a map"):
+            read_part(text, "s.json")
+
+
+def test_a_deleted_topic_is_told() -> None:
+    """A plan that deletes a topic is read, and a note says that its replicas still count."""
+    text = plan_of("kafka_topic", {"actions": ["delete"], "before": topic("a", 4, 3), "after": None})
+    said = "p.json deletes topic a, which count until then: apply it first, and capture the state again"
+    assert (said,) == read_part(text, "p.json").notes
+
+
+def test_declarations_without_a_change_are_told() -> None:
+    """An import writes no change for a new topic that isn't declared in full, nor for one with too few partitions."""
+    declared = [TopicTarget("b", 1, None, ()), TopicTarget("new", 6, None, ()), TopicTarget("made", 6, 2, ())]
+    today = merge([read_part(DESCRIBE, "d.txt")]).assignment.topics
+    assert [
+        "p.json declares topic new, which the cluster doesn't have, without the number of partitions or the "
+        "replication factor: add it to changes.create_topics",
+        "p.json declares topic b with fewer partitions than they have: Kafka takes none away",
+    ] == list(left_out(targets(today, declared), "p.json"))
 
 
 DESCRIBE = """\

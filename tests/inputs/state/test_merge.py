@@ -71,6 +71,14 @@ def test_what_sources_disagree_about_is_told() -> None:
     ) == state.notes
 
 
+def test_the_source_of_the_topic_is_named() -> None:
+    """If sources add up, a note names the one that has the topic, not the first of all."""
+    one, two = (DESCRIBE.replace("Topic: a", f"Topic: {topic}") for topic in ("one", "two"))
+    third = two.replace("Replicas: 1,2\tIsr: 1", "Replicas: 1,3\tIsr: 1")
+    said = "f2 (kafka-topics --describe) disagrees with f1 about the replicas of partition two-0: f1 counts"
+    assert said in merged(one, two, third).notes
+
+
 def test_captures_of_different_moments_are_told() -> None:
     """A note says if two descriptions differ in leaders or ISRs; the order within an ISR doesn't count."""
     down = DESCRIBE.replace("Isr: 2,3", "Isr: 3")
@@ -305,6 +313,22 @@ def test_who_knows_topics_own_configurations_tells_the_rest_apart() -> None:
     assert () == state.notes
 
 
+def test_of_two_sources_of_a_kind_the_one_named_first_counts() -> None:
+    """kafka-topics and kafka-configs both tell what brokers say. The note names the one that counts."""
+    unlike = own(a="min.insync.replicas=1")
+    for order, value, counts in ((0, "2", "f0"), (1, "1", "f0")):
+        state = of_configs(*((describe(), unlike) if order == 0 else (unlike, describe())))
+        assert ({"min.insync.replicas": value}, {}) == configs(state)["a"]
+        assert (f"sources disagree about the configuration of 1 topic (a): {counts} counts",) == state.notes
+
+
+def test_configurations_of_another_cluster_are_refused() -> None:
+    """If no topic exists, they are of another cluster. If some exist, a note names the others."""
+    with pytest.raises(ImportStateError, match="has configurations of topic z, unknown to f0; allowed: those of the"):
+        of_configs(describe(), own(z="flush.ms=1"))
+    assert "f1 has configurations of topic z, unknown to f0: left out" in of_configs(describe(), own(a="", z="")).notes
+
+
 def test_one_topic_that_is_known_leaves_the_other_unknown() -> None:
     """If only one topic's own configuration is known, the other topic's origin stays unknown."""
     state = of_configs(describe(), own(a=""))
@@ -317,7 +341,7 @@ def test_znodes_and_terraform_know_what_is_a_topics_own() -> None:
     znode = json.dumps({"version": 1, "config": {"min.insync.replicas": "1", "flush.ms": "5"}})
     state = of_configs(describe(), znode)
     assert ({"min.insync.replicas": "2"}, {}) == configs(state)["a"]
-    assert ("sources disagree about the configuration of 1 topic (a)",) == state.notes
+    assert ("sources disagree about the configuration of 1 topic (a): f0 counts",) == state.notes
     topic = {"name": "a", "partitions": 1, "replication_factor": 2, "config": {"min.insync.replicas": "2"}}
     resource = {"address": "kafka_topic.a", "type": "kafka_topic", "mode": "managed", "values": topic}
     top = {"format_version": "1.0", "terraform_version": "1.9"}
