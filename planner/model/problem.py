@@ -179,6 +179,25 @@ class Problem:
         """True if the rack rule applies: it is enforced and every target broker has a rack."""
         return self.rack_aware and bool((self.broker_racks[self.targets] >= 0).all())
 
+    def ranks_lost(self, side: IntArray, elsewhere: BoolArray) -> LongArray:
+        """(N,): by how many ranks the best broker of a partition's side is behind the best of all, over all partitions.
+
+        `side` (T,) is each topic's side, -1: none. `elsewhere` (sides, N, Bt): the target brokers on another side.
+        """
+        lost = np.zeros(elsewhere.shape[1], dtype=np.int64)
+        if self.leader_ranks is None:
+            return lost
+        ranks = self.leader_ranks[:, self.targets].astype(np.int64)
+        if self.allowed_targets is not None:
+            ranks = np.where(self.allowed_targets, ranks, NEVER_LEADS)
+        count = np.bincount(self.topic_of, minlength=len(side))
+        kinds, of_topic = np.unique(np.column_stack([side, ranks]), axis=0, return_inverse=True)
+        for (own, *rank), many in zip(kinds, np.bincount(of_topic.reshape(-1), weights=count), strict=True):
+            if own >= 0:
+                best = np.where(elsewhere[own], NEVER_LEADS, rank).min(axis=1)
+                lost += int(many) * (best - min(rank))
+        return lost
+
     def not_shared(self, group: int) -> IntArray:
         """(B,): the index of each broker, or of its rack, whichever the sides of this group of `apart` don't share."""
         brokers = np.arange(len(self.broker_ids), dtype=np.int32)

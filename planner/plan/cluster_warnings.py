@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.model.build_problem import brokers_after, topics_after
-from planner.model.cluster import PartitionChange, PartitionKey, down, in_force, partition_name, some, unions
+from planner.model.build_problem import brokers_after, build, topics_after
+from planner.model.cluster import LEADERS, PartitionChange, PartitionKey, down, in_force, partition_name, some, unions
 from planner.model.formats import brokers, counted, first_names
 from planner.model.problem import BoolArray, IntArray, Problem, badly_led, led_by_several, misplaced
 from planner.model.spec import Spec
@@ -146,6 +146,7 @@ def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
     yield from crowded(problem, assignment)
     yield from led_by_demoted(spec, problem, assignment)
     yield from not_led_as_asked(spec, problem, assignment)
+    yield from led_elsewhere(spec, problem, assignment)
     if (stay := misplaced(problem, assignment) & ~problem.movable & ~problem.waits).any():
         told = "on brokers that placement or apart forbids: topics.on_brokers keeps them there"
         yield f"{_named_rows(problem, stay)} {told}"
@@ -206,6 +207,16 @@ def not_led_as_asked(spec: Spec, problem: Problem, assignment: IntArray) -> Iter
         if (rows & stay).any():
             told = f"without a leader, so not led as {rule} asks: plan again once a replica in sync is back"
             yield f"{_named_rows(problem, rows & stay)} {told}"
+
+
+def led_elsewhere(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
+    """Partitions with a replica in a rack that `leader_racks` prefers, where `apart` lets other topics lead."""
+    if spec.leader_racks and any(rule.by.endswith(LEADERS) for rule in spec.apart):
+        alone = replace(problem, leader_ranks=build(replace(spec, apart=())).leader_ranks)
+        rows = badly_led(alone, assignment) & ~badly_led(problem, assignment)
+        if rows.any():
+            told = "not led in the rack that leader_racks prefers: apart leaves it to other topics"
+            yield f"{_named_rows(problem, rows)} {told}"
 
 
 def crowded(problem: Problem, assignment: IntArray) -> Iterator[str]:

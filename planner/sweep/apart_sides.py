@@ -34,28 +34,29 @@ class Splits:
     """Ways to split the target brokers among the sides of each group.
 
     `lacking` (N,): how many brokers and racks the topics lack, plus the replicas that may not move but are on another
-    side's brokers; a split has a plan only if this is 0. `uneven` (N, 2): the share of the fullest broker, then how
-    much the emptiest broker lacks, in percent of an even cluster's share; 0 if the plan need not be even. `outside`
-    (N,): bytes (replicas if sizes are unknown) on brokers of other sides: every plan copies at least these.
+    side's brokers; a split has a plan only if this is 0. `lost` (N,): `Problem.ranks_lost`. `uneven` (N, 2): the share
+    of the fullest broker, then how much the emptiest one lacks, in percent of an even cluster's share; 0 if the plan
+    need not be even. `outside` (N,): bytes (replicas without sizes) that every plan copies from other sides' brokers.
     """
 
     side_of: Sides
     lacking: LongArray
+    lost: LongArray
     uneven: LongArray
     outside: LongArray
 
     def order(self) -> IntArray:
         """The numbers of the splits, the most promising first."""
-        return np.lexsort((self.outside, self.uneven[:, 1], self.uneven[:, 0], self.lacking)).astype(np.int32)
+        return np.lexsort((self.outside, *self.uneven.T[::-1], self.lost, self.lacking)).astype(np.int32)
 
     def key(self, at: int) -> tuple[int, ...]:
         """The sort key of `order`; less is better."""
-        return int(self.lacking[at]), *map(int, self.uneven[at]), int(self.outside[at])
+        return tuple(map(int, (self.lacking[at], self.lost[at], *self.uneven[at], self.outside[at])))
 
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
-    """A split that was planned: its rank (less is better) and the bytes it copies (replicas if sizes are unknown)."""
+    """A split that was planned: its rank (less is better), `Splits.lost` and `uneven`, bytes (or replicas) copied."""
 
     rank: tuple[int, ...]
     uneven: tuple[int, ...]
@@ -81,9 +82,9 @@ class _Tried:
 def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     """The spec with the sides of `apart` chosen: each target broker belongs to one side of each group.
 
-    Ranked by broken rules; then, if everything may move, by excess over windows, evenness, bytes; else by bytes and
-    excess. Up to MOST_SPLITS all are compared: the most promising are planned first, until no other can be better or
-    `at_most` (fewer if large) are planned. Beyond, one is planned. InfeasibleError if none has enough brokers.
+    Ranked by broken rules and lost ranks; then, if everything may move, by excess over windows, evenness, bytes; else
+    by bytes and excess. Up to MOST_SPLITS all are compared: the most promising are planned first, until no other can be
+    better or `at_most` (fewer if large) are planned. Beyond, one is. InfeasibleError if none has enough brokers.
     """
     if not spec.apart or spec.apart[0].proven is not None:
         return spec
@@ -162,7 +163,7 @@ def _tried(spec: Spec, uneven: tuple[int, ...], shared: Shared) -> _Tried:
     scores = score(ScoringBasis.of(problem), found.assignment)
     moved = scores.bytes_moved if problem.sizes_known else scores.replicas_moved
     broken, excess, copied = (int(each[0]) for each in (scores.violations, scores.excess, moved))
-    rank = (broken, excess, *uneven, copied) if even else (broken, copied, excess)
+    rank = (broken, uneven[0], excess, *uneven[1:], copied) if even else (broken, uneven[0], copied, excess)
     exact, missed = broken == 0 and not (even and excess), problem.rebalance == "leaders" and excess > 0
     return _Tried(rank, uneven, copied, found, exact, missed, spec)
 
@@ -303,7 +304,7 @@ def _held(problem: Problem, group: int, sides: int) -> tuple[LongArray, LongArra
 
 def judged(problem: Problem, side_of: Sides) -> Splits:
     """How many brokers and racks these splits (N, G, Bt) lack, how even they are, and how much they copy at least."""
-    lacking, outside = np.zeros((2, len(side_of)), dtype=np.int64)
+    lacking, lost, outside = np.zeros((3, len(side_of)), dtype=np.int64)
     for group in range(side_of.shape[1]):
         sides = int(problem.apart[group].max(initial=0)) + 1
         held, stuck = _held(problem, group, max(sides, int(side_of[:, group].max(initial=0)) + 1))
@@ -314,6 +315,9 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
         leading = problem.apart_by[group].endswith(LEADERS)
         more = without_leader(problem, group, elsewhere) if leading else np.einsum("snb,sb->n", elsewhere, held)
         outside = np.maximum(outside, more)
+        # With brokers of its own in each rack, a side has those that its leaders prefer.
+        if problem.apart_by[group] != "broker":
+            lost += problem.ranks_lost(problem.apart[group], elsewhere)
     racks, weighing = rack_rule(problem), disk_weights(problem)
     measures: list[LongArray] = [np.ones(problem.rows, dtype=np.int64)]
     if problem.balance.disk.kind != "none" and problem.sizes_known:
@@ -342,7 +346,7 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
         even = np.maximum(shares.sum(axis=2, keepdims=True), 1) * weighing / weighing.sum()
         level = np.rint(shares / even * 100).astype(np.int64)
         uneven = np.stack([level.max(axis=(0, 2)), 100 - level.min(axis=(0, 2))], axis=1)
-    return Splits(side_of, lacking, uneven, outside)
+    return Splits(side_of, lacking, lost, uneven, outside)
 
 
 def without_leader(problem: Problem, group: int, elsewhere: BoolArray) -> LongArray:

@@ -18,8 +18,10 @@ from properties import examples
 
 from planner.model.build_problem import build
 from planner.model.cluster import Apart, ApartBy, Partition
+from planner.model.document_fields import LeaderRacksRow
 from planner.model.errors import InfeasibleError
 from planner.model.spec import Changes, Spec
+from planner.plan.cluster_warnings import of_assignment
 from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import optimum
@@ -164,3 +166,36 @@ def without_broker(spec: Spec, down: int) -> Spec:
 
     topics = tuple(replace(topic, partitions=tuple(map(left, topic.partitions))) for topic in spec.cluster.topics)
     return replace(spec, cluster=replace(spec.cluster, topics=topics))
+
+
+@pytest.mark.parametrize("by", ["broker_leaders", "rack_leaders"])
+@pytest.mark.parametrize("prefer", [("a",), ("a", "b")])
+def test_a_topic_gets_the_racks_that_its_leaders_prefer(by: ApartBy, prefer: tuple[str, ...]) -> None:
+    """The planner chooses the sides, so a side that prefers a rack gets it, although the leaders of today are there."""
+    one, other = NAMES
+    spec = spec_of(
+        {1: "a", 2: "a", 3: "b", 4: "b"},
+        {one: [[3, 1], [4, 2]], other: [[1, 3], [2, 4]]},
+        sizes=10,
+        apart=(Apart(NAMES, by=by),),
+        changes=Changes(rebalance="leaders"),
+        leader_racks=(LeaderRacksRow(one, prefer),),
+    )
+    sided, solution = solved(spec)
+    problem = build(sided)
+    leaders = problem.broker_ids[solution.assignment[:, 0]]
+    assert [1, 2, 3, 4] == leaders.tolist()
+    assert [] == list(of_assignment(sided, problem, solution.assignment))
+
+
+def test_a_rack_that_both_sides_prefer_is_told() -> None:
+    """A rack with one broker leads only one of two topics, and a warning names the partitions of the other."""
+    one, other = NAMES
+    rules = (LeaderRacksRow("*", ("a",)),)
+    lists = {one: [[1, 2], [1, 3]], other: [[1, 2], [1, 3]]}
+    apart = (Apart(NAMES, by="broker_leaders"),)
+    spec = spec_of({1: "a", 2: "b", 3: "b"}, lists, sizes=10, apart=apart, leader_racks=rules)
+    sided, solution = solved(replace(spec, changes=Changes(rebalance="leaders")))
+    (said,) = of_assignment(sided, build(sided), solution.assignment)
+    assert said.startswith("2 partitions (")
+    assert said.endswith(") not led in the rack that leader_racks prefers: apart leaves it to other topics")
