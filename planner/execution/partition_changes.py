@@ -108,7 +108,13 @@ class Step(ReplicaLists):
 def steps_of(change: PartitionChange, rules: BatchRules, racks: Mapping[int, str]) -> list[Step]:
     """The change as steps that each add as many replicas as a batch allows per partition; all copy from one broker."""
     fitting = None if rules.bytes is None else max(rules.bytes // max(change.size_bytes, 1), 1)
-    limits = (rules.replicas_per_partition, rules.moves_per_broker, fitting)
+    # What producers write meanwhile counts, too: the source sends it to each follower of today and to each new replica.
+    written = change.bytes_in_per_sec * (rules.seconds or 0)
+    sending = None
+    if rules.bytes_per_broker is not None:
+        room = rules.bytes_per_broker - written * (len(change.before) - 1)
+        sending = max(room // max(change.size_bytes + written, 1), 1)
+    limits = (rules.replicas_per_partition, rules.moves_per_broker, fitting, sending)
     at_most = min((limit for limit in limits if limit is not None), default=None)
     return [step_between(change, before, after) for before, after in replica_lists(change, at_most, racks)]
 

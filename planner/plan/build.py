@@ -206,12 +206,12 @@ def outcome(
 
     `costs` are those of the changes, in batches.
     """
-    brokers = cluster_sections.brokers(spec, problem, assignment, costs.peaks)
+    brokers = cluster_sections.brokers(spec, problem, assignment, costs)
     refused = batch_costs_and_risks.refused_writes(spec, costs.batches)
     return {
         "brokers": brokers,
         "racks": cluster_sections.racks(spec, brokers),
-        "topics": cluster_sections.topics(spec, problem, assignment),
+        "topics": cluster_sections.topics(spec, problem, assignment, changed),
         "partitions": cluster_sections.partition_rows(changed),
         "new_partitions": new_partitions_section.section(spec, problem, assignment),
         "risks": structs.replace(refused, out_of_sync=cluster_warnings.out_of_sync(spec, problem, changed) or None),

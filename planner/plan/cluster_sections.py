@@ -8,13 +8,14 @@ list in 4,096 looks unchanged; the digest of the whole state misses no change.
 
 import hashlib
 import string
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from zlib import crc32
 
 import numpy as np
 
-from planner.execution.batch_costs_and_risks import Costs, Peak
+from planner.execution.batch_costs_and_risks import Costs
 from planner.execution.partition_changes import bytes_in_and_out
 from planner.model.build_problem import today, topics_after
 from planner.model.cluster import Partition, PartitionChange, Topic
@@ -115,16 +116,20 @@ def changes(asked: Changes) -> ChangesSection:
     )
 
 
-def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[Peak]) -> tuple[BrokerRow, ...]:
+def brokers(spec: Spec, problem: Problem, assignment: IntArray, costs: Costs) -> tuple[BrokerRow, ...]:
     """Every broker of today and of the target: its load before, after and at the peak, and the bytes it copies.
 
-    `peaks` has one entry per broker, in the order of ids.
+    `costs` are those of the changes, in batches.
     """
     before, after = (
         on_all_brokers(problem, today(problem), problem.leaders),
         on_all_brokers(problem, assignment, leaders_after(problem, assignment)),
     )
-    arriving, leaving = bytes_in_and_out(problem, assignment)
+    arriving, _ = bytes_in_and_out(problem, assignment)
+    # In a later batch of a partition, today's leader may be gone, and another broker sends.
+    sent = Counter[int]()
+    for step in (step for batch in costs.batches for step in batch.steps):
+        sent[step.source] += step.bytes_moved
     known = {broker.id for broker in spec.cluster.brokers}
     stated = {each.id: each for each in spec.all_brokers}
     return tuple(
@@ -135,7 +140,7 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
             before=_load(problem, before[:, at]),
             after=_load(problem, after[:, at]),
             bytes_in=int(arriving[at]),
-            bytes_out=int(leaving[at]),
+            bytes_out=sent[broker],
             disk_bytes=peak.disk_bytes,
             peak_size_bytes=peak.size_bytes,
             network_bytes_per_sec=stated[broker].network_bytes_per_sec,
@@ -145,7 +150,7 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, peaks: Iterable[
             cordoned=(problem.cordoned is not None and bool((problem.cordoned & problem.targets)[at])) or None,
             seems_down=(problem.out_of_sync is not None and bool(problem.out_of_sync[at])) or None,
         )
-        for at, (broker, peak) in enumerate(zip(problem.broker_ids.tolist(), peaks, strict=True))
+        for at, (broker, peak) in enumerate(zip(problem.broker_ids.tolist(), costs.peaks, strict=True))
     )
 
 
@@ -170,16 +175,18 @@ def racks(spec: Spec, brokers: Sequence[BrokerRow]) -> tuple[RackRow, ...]:
     return tuple(rows)
 
 
-def topics(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[TopicRow, ...]:
+def topics(
+    spec: Spec, problem: Problem, assignment: IntArray, changes: Iterable[PartitionChange]
+) -> tuple[TopicRow, ...]:
     """Every topic, sorted by name: its replication factor before and after, its configuration, and what it moves."""
     count = len(problem.topic_names)
     before = today(problem)
     added = score.adding(problem, assignment).sum(axis=1)
     new = problem.is_new
-    changed = (before != assignment).any(axis=1) & ~new
+    changed = Counter(change.topic for change in changes)
     sums = [
         np.bincount(problem.topic_of, weights=column, minlength=count).astype(np.int64).tolist()
-        for column in (np.ones(problem.rows), changed, added)
+        for column in (np.ones(problem.rows), added)
     ]
     moved = sums_at(count, problem.topic_of, added * problem.size_bytes)
     factors = _factors(problem, (before >= 0).sum(axis=1), ~new)
@@ -194,13 +201,11 @@ def topics(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[TopicRow
             replication_factor=wanted[at][0] if len(wanted[at]) == 1 else None,
             config=dict(configs[name].config),
             effective_config=dict(configs[name].effective_config) or None,
-            partitions_changed=partitions_changed,
+            partitions_changed=changed[name],
             replicas_moved=replicas_moved,
             bytes_moved=int(moved[at]),
         )
-        for at, (name, partitions, partitions_changed, replicas_moved) in enumerate(
-            zip(problem.topic_names, *sums, strict=True)
-        )
+        for at, (name, partitions, replicas_moved) in enumerate(zip(problem.topic_names, *sums, strict=True))
     )
 
 

@@ -26,7 +26,7 @@ class HeldLoad(Section, frozen=True):
     """What a broker or a rack holds."""
 
     replicas: Annotated[Count, doc("Replicas.")]
-    leaders: Annotated[Count, doc("Preferred leaders.")]
+    leaders: Annotated[Count, doc("Partitions that it leads.")]
     size_bytes: Annotated[Count, doc("Bytes of all replicas.")]
     network_in: Annotated[
         Count | None,
@@ -165,7 +165,7 @@ class TopicRow(Section, frozen=True, kw_only=True):
             "inherited; left out where there is none."
         ),
     ] = None
-    partitions_changed: Annotated[Count, doc("Partitions whose replica list or leader changes.")]
+    partitions_changed: Annotated[Count, doc("Partitions whose replica list, leader or log dirs change.")]
     replicas_moved: Annotated[Count, doc("Replicas that a broker has to copy.")]
     bytes_moved: Annotated[Count, doc("Bytes copied between brokers.")]
 
