@@ -10,7 +10,7 @@ import sys
 from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib.machinery import ModuleSpec, PathFinder
 from itertools import combinations, cycle
 from pathlib import Path
@@ -84,7 +84,9 @@ def load(assignor: str) -> Assignor:
     if not _OWN.fullmatch(assignor):
         raise PlannerError(f"assignor {assignor!r} isn't known; {allowed}")
     try:
-        function: Assignor = getattr(importlib.import_module(module), name)
+        # Only the result goes to stdout, so that --format json stays JSON whatever a user's own module prints.
+        with redirect_stdout(sys.stderr):
+            function: Assignor = getattr(importlib.import_module(module), name)
     except (Exception, SystemExit) as error:  # a user's own module may raise anything
         reason = f"{type(error).__name__}: {error}"
         raise PlannerError(f"assignor {assignor!r} can't be loaded: {reason}; {allowed}") from error
@@ -125,8 +127,9 @@ def _own(
 ) -> Ownership:
     """The checked result of a user's own assignor: each partition has one owner, who subscribes to its topic."""
     try:
-        given = function(dict(counts), dict(members), {member: list(held) for member, held in owned.items()})
-        pairs = [(member, topic, partition) for member, held in given.items() for topic, partition in held]
+        with redirect_stdout(sys.stderr):  # as in `load`
+            given = function(dict(counts), dict(members), {member: list(held) for member, held in owned.items()})
+            pairs = [(member, topic, partition) for member, held in given.items() for topic, partition in held]
     except (Exception, SystemExit) as error:  # a user's own function may raise anything, and give anything
         reason = f"{type(error).__name__}: {error}"
         takes = "allowed: a function of topics, subscriptions and owned that gives each member its partitions"

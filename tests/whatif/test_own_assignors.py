@@ -133,3 +133,14 @@ def test_a_module_that_fails_is_named(tmp_path: Path) -> None:
         pytest.raises(PlannerError, match="can't be loaded: SyntaxErr"),
     ):
         assign("broken:assign", {"t": 1}, {"a": ["t"]})
+
+
+def test_what_a_module_prints_goes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Stdout is for the result, so a module may print while it is imported, called, and read: all goes to stderr."""
+    (tmp_path / "talking.py").write_text(
+        "print('imported')\ndef assign(topics, subscriptions, owned):\n    print('called')\n"
+        "    return {'a': (print('read') or ('t', number) for number in range(1))}\n"
+    )
+    with importable(tmp_path, [group("talking:assign")]):
+        assert {"a": [("t", 0)]} == assign("talking:assign", {"t": 1}, {"a": ["t"]})
+    assert ("", "imported\ncalled\nread\n") == capsys.readouterr()
