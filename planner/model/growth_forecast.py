@@ -69,10 +69,20 @@ class Forecast:
         by_growth = self.problem.size_bytes * self.factors(month)[:, month][self.problem.topic_of]
         return self._whole(np.where(self.by_rate > 0, self._held(month), by_growth))
 
+    @property
+    def most(self) -> int:
+        """The most that a size or rate is counted up to, so that the sum over all replicas still fits into 64 bits."""
+        return 2**62 // max(1, len(self.problem.topic_of) * len(self.problem.targets))
+
+    def capped(self, month: int) -> BoolArray:
+        """(P,): True for partitions with a size or a rate that reaches `most`, so it may be larger in truth."""
+        then = self.at(month)
+        values = (then.size_bytes, then.bytes_in_per_sec, then.bytes_out_per_sec)
+        return np.logical_or.reduce([each >= self.most for each in values])
+
     def _whole(self, values: FloatArray) -> LongArray:
-        """Rounds to whole numbers, capped so that the sum over all replicas still fits into 64 bits."""
-        most = 2**62 // max(1, len(self.problem.topic_of) * len(self.problem.targets))
-        return np.rint(np.minimum(values, most)).astype(np.int64)
+        """Rounds to whole numbers, at most `most`."""
+        return np.rint(np.minimum(values, self.most)).astype(np.int64)
 
     def factors(self, month: int) -> FloatArray:
         """(T, month + 1): each month's rate divided by today's."""

@@ -73,7 +73,7 @@ def section(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Ro
         ),
         options=tuple(options),
         topics=tuple(_topic_rows(spec, base.forecast, base.months)),
-        notes=tuple(_notes(spec, base)),
+        notes=tuple(_notes(spec, cases)),
     )
 
 
@@ -184,9 +184,16 @@ def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopi
         )
 
 
-def _notes(spec: Spec, base: GrowthCase) -> Iterator[str]:
+def _notes(spec: Spec, cases: Sequence[GrowthCase]) -> Iterator[str]:
     """The assumptions behind the numbers."""
-    problem = base.forecast.problem
+    base, problem = cases[0], cases[0].forecast.problem
+    # With more brokers, less is counted.
+    capped = np.logical_or.reduce([each.forecast.capped(each.months) for each in cases])
+    if capped.any():
+        most = min(each.forecast.most for each in cases)
+        named = first_names([problem.topic_names[at] for at in np.unique(problem.topic_of[capped])])
+        shown = f"sizes and rates are counted up to {size(most)} (or {size(most)}/s) a replica"
+        yield f"{shown}, so these topics and their brokers have more than is shown: {named}"
     if not spec.growth.rates:
         yield "neither growth nor cluster.load states growth: it counts as 0 %, and sizes grow only up to retention"
     if not spec.cluster.sizes_known:

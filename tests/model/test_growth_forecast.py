@@ -171,5 +171,7 @@ def test_growth_beyond_every_number_ends_at_one():
     """Growth of ten times a month for ten years ends at a largest value, without overflow."""
     spec = rated(size=10**9, ppm=9_000_000)
     with np.errstate(all="raise"):
-        then = forecast(spec, build(spec), topics_after(spec)).at(120)
+        ahead = forecast(spec, build(spec), topics_after(spec))
+        then = ahead.at(120)
     assert 10**18 < int(then.size_bytes[0]) < 2**63 // 2
+    assert ([False], [True]) == (ahead.capped(1).tolist(), ahead.capped(120).tolist())

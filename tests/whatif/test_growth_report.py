@@ -241,6 +241,15 @@ def test_growth_that_nobody_knows_is_not_said_to_be_none():
     assert "| – | today's bytes |" in page_of(row(GrowthDocument, found))
 
 
+def test_a_size_beyond_what_is_counted_is_said_to_be_more():
+    """A hundredfold a month ends at the largest number that is counted, which isn't the topic's size: a note says so."""
+    of, said = doubling(10_000), "so these topics and their brokers have more than is shown"
+    beyond = told(replace(of, growth=Monthly((Rate("t", 99_000_000),))), months=12)
+
+    assert beyond["notes"][0].endswith(f"sizes and rates are counted up to 288 PB (or 288 PB/s) a replica, {said}: t")
+    assert not [each for each in told(of)["notes"] if said in each]
+
+
 def test_topics_that_grow_by_most_bytes_come_first():
     """Topics that grow by most bytes come first, and names are never markup."""
     topics = [
