@@ -242,12 +242,12 @@ def test_growth_that_nobody_knows_is_not_said_to_be_none():
 
 
 def test_a_size_beyond_what_is_counted_is_said_to_be_more():
-    """A hundredfold a month ends at the largest number that is counted, which isn't the topic's size: a note says so."""
-    of, said = doubling(10_000), "so these topics and their brokers have more than is shown"
-    beyond = told(replace(of, growth=Monthly((Rate("t", 99_000_000),))), months=12)
+    """A hundredfold a month ends at the largest number that is counted: a note says that the truth is more."""
+    spec, said = doubling(10_000), "so these topics and their brokers have more than is shown"
+    beyond = told(replace(spec, growth=Monthly((Rate("t", 99_000_000),))), months=12)
 
     assert beyond["notes"][0].endswith(f"sizes and rates are counted up to 288 PB (or 288 PB/s) a replica, {said}: t")
-    assert not [each for each in told(of)["notes"] if said in each]
+    assert not [each for each in told(spec)["notes"] if said in each]
 
 
 def test_topics_that_grow_by_most_bytes_come_first():
