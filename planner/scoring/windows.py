@@ -160,8 +160,14 @@ def _of_replicas(problem: Problem, balance: Balance, held: LongArray) -> tuple[L
     fair, allowed = fair_shares(problem), problem.allowed_targets
     in_all = _around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0]
     of_topics = _around(fair.topic_replicas, balance.topic_replicas, held)
-    # 0 on brokers where a topic may not be; so the windows of such topics have no other start.
-    of_topics = of_topics if allowed is None else np.where(allowed, of_topics, 0)
+    if allowed is not None:
+        # 0 on brokers where a topic may not be; so the windows of such topics have no other start.
+        forbidden = np.zeros_like(of_topics)
+        if balance.topic_replicas.kind == "none":
+            # What can't leave such a broker misses no target, because none is asked for.
+            staying = np.where(problem.movable[:, None], -1, problem.replicas)
+            forbidden[1] = counts_by_group(problem, staying, problem.topic_of, len(problem.topic_names))
+        of_topics = np.where(allowed, of_topics, forbidden)
     return _capped(problem, in_all, 0), of_topics
 
 

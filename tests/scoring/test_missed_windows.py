@@ -152,6 +152,19 @@ def test_each_set_is_judged_by_its_own_shares() -> None:
     assert {"orders", None} == {topic for _, topic, _ in missed}
 
 
+def test_no_target_is_missed_where_none_is_asked_for() -> None:
+    """An excluded topic stays on a broker that placement forbids. This misses a target only if one is stated."""
+    rules = (PlacementRuleRow("kept", "hot", (1, 2), exclusive=False),)
+    filtered, rows = TopicFilter(exclude=("kept",)), {"kept": [(1,), (3,)], "free": [(1,), (2,)]}
+    asked, none = (
+        problem_of(no_racks(1, 2, 3), rows, topics=filtered, placement=rules, balance=balance)
+        for balance in (NARROW, balance_of("none", "none", "none"))
+    )
+    assert ("topic_replicas", "kept") in {(each.window, each.topic) for each in found(asked)}
+    assert () == found(none)
+    assert 0 == int(score(ScoringBasis.of(none), today(none)).excess[0])
+
+
 ROWS = {"a": [(1,), (1,), (1,), (1,)], "b": [(1,), (2,)]}
 
 
