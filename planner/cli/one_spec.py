@@ -19,8 +19,10 @@ from planner.approval import plan_check
 from planner.export import folder_check, output_folder
 from planner.export.templated_files import files as rendered
 from planner.inputs.spec import reading
+from planner.inputs.yaml_source import decode, read_yaml
+from planner.model import file_reading
 from planner.model.build_problem import assigned
-from planner.model.errors import PlannerError
+from planner.model.errors import Finding, PlannerError, SetupError, SpecError
 from planner.model.formats import counted
 from planner.model.spec import ReportSections, Spec
 from planner.plan import bound_json, build
@@ -48,6 +50,8 @@ from planner.whatif.consumers_report import ConsumersQuestion
 from planner.whatif.failure_sets import MOST
 from planner.whatif.failures_report import Subject
 
+_CAPTURED_AT = ("cluster", "captured_at")
+
 
 @dataclass(frozen=True)
 class SpecJob:
@@ -58,9 +62,15 @@ class SpecJob:
 
 
 def loaded(path: Path) -> Spec:
-    """The spec to plan from."""
+    """The spec to plan from. SpecError if its state is of the future."""
     spec = reading.load(path)
-    plan_check.require_past(spec.captured_at, f"{path}: cluster.captured_at")
+    try:
+        plan_check.require_past(spec.captured_at, "cluster.captured_at:")
+    except SetupError as error:
+        # A spec has no places, so the YAML is read again.
+        file = path.as_posix()
+        place = read_yaml(decode(file_reading.read_bytes(path, file_reading.SPEC), file), file).place(_CAPTURED_AT)
+        raise SpecError([Finding(place, "", str(error))]) from None
     return spec
 
 

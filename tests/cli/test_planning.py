@@ -118,7 +118,9 @@ def test_a_state_of_the_future_is_refused(planner, whatif, tmp_path):
     spec.write_text(SPEC.replace("  name: demo\n", "  name: demo\n  captured_at: 2962-11-20T10:00:00Z\n"))
     for ran in (whatif(spec), planner("validate", spec)):
         assert 1 == ran.code
-        said = r"future.yaml: cluster.captured_at '2962-11-20T10:00:00Z' is in the future, now it is \S+Z; allowed: "
+        said = (
+            r"future.yaml:4:3: cluster.captured_at: '2962-11-20T10:00:00Z' is in the future, now it is \S+Z; allowed: "
+        )
         assert re.search(said, ran.err)
     assert not (tmp_path / "plan").exists()
 
