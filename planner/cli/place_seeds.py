@@ -6,6 +6,7 @@ Both take their brokers from a spec or from `--brokers 0,1,2 --racks 0=a,1=b`.
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,9 +17,9 @@ from planner.inputs.importers.state_parts import TOPIC_NAME
 from planner.inputs.spec import reading
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
-from planner.model.cluster import NUMBER, Topic
+from planner.model.cluster import NUMBER, Topic, brokers_holding
 from planner.model.document_fields import LARGEST_ID
-from planner.model.errors import InfeasibleError, did_you_mean
+from planner.model.errors import ImportStateError, InfeasibleError, did_you_mean
 from planner.model.formats import counted, ranges, replica_assignment, replica_list
 from planner.report.view import Column, Joined, Lines, Name, Table, Value, View, ViewSection, told
 from planner.strategies import kafka_classic, kafka_striped
@@ -32,6 +33,9 @@ TopicLists = Sequence[tuple[int, ...]]
 _HEAD_BYTES = 65_536
 _COUNT = click.IntRange(min=1, max=200_000)
 _INDEX = click.IntRange(min=0, max=LARGEST_ID)
+# How a replica assignment gets its topic's name: as the importer says it, and as these commands can do it.
+_NAMED_IN = "with the topic's name (topic in cluster.state.files, --topic of planner import)"
+_NAMED_FIRST = "the YAML that planner import --topic NAME makes of it"
 # The most rows in the table of a placement. JSON has all of them.
 _ROWS_SHOWN = 10_000
 
@@ -87,7 +91,13 @@ def of_file(path: Path) -> tuple[tuple[Topic, ...], Brokers, bool]:
         spec = reading.load(path)
         brokers = tuple(sorted((each.id, each.rack) for each in spec.cluster.brokers))
         return spec.cluster.topics, brokers, spec.rack_aware
-    merged = merge([read_file(each, each.as_posix()).part for each in files_in(path)])
+    try:
+        merged = merge([read_file(each, each.as_posix()).part for each in files_in(path)])
+    except ImportStateError as error:
+        # These commands have no option for the topic's name.
+        raise ImportStateError(
+            replace(each, message=each.message.replace(_NAMED_IN, _NAMED_FIRST)) for each in error.findings
+        ) from None
     return merged.assignment.topics, tuple((each.id, each.rack) for each in merged.brokers), True
 
 
@@ -317,10 +327,15 @@ def seeds(file: Path, names: tuple[str, ...], form: Format, **options: Any) -> i
 
     If a shift is a list, each of its values gives the same assignment. A plain round robin has no shift: replica j
     of partition i is on broker (start index + i + j) mod n. The brokers are those of SPEC, or of
-    --brokers; with neither, those that hold replicas.
+    --brokers, with all that hold replicas; with neither, those that hold replicas. If they don't explain a topic,
+    the first ones of them are tried, and those that the topic uses.
     """
     topics, brokers, rack_aware = of_file(file)
     stated = given(options["brokers"], options["racks"]) or brokers
+    used = brokers_holding(each for each in topics if not names or each.name in names)
+    if options["brokers"] and (others := used - dict(stated).keys()):
+        holds = f"broker {min(others)} isn't one of them, but has replicas in {file}"
+        raise click.UsageError(f"--brokers: {holds}; allowed: a list with all of {ranges(used)}")
     found = explain_seeds.explain(topics, stated, rack_aware=rack_aware and not options["disable_rack_aware"])
     known = {each.topic for each in found}
     for name in names:

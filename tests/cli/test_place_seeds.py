@@ -267,6 +267,25 @@ def test_seeds_names_what_it_does_not_know(planner):
     assert (1, True) == (code, "'nowhere.txt' can't be read" in err)
 
 
+def test_seeds_refuses_brokers_without_those_of_the_topics(planner):
+    """With other brokers than `--brokers`, a topic can't be explained on them; topics that aren't asked for may."""
+    code, out, err = planner("seeds", ZOOKEEPER, "--brokers", "1,2,7")
+    said = f"--brokers: broker 0 isn't one of them, but has replicas in {ZOOKEEPER}; allowed: a list with all of 0–3"
+    assert (1, "", True) == (code, out, said in err)
+
+    assert 0 == planner("seeds", ZOOKEEPER, "--brokers", "0,1", "--topic", "topic-test1").code
+
+
+@pytest.mark.parametrize("command", [("seeds",), (*SIX, *PAIR)])
+def test_a_topic_without_a_name_is_to_be_imported_first(planner, tmp_path, command):
+    """The advice for a replica assignment is one that these commands can follow: they have no such option."""
+    (tmp_path / "r.txt").write_text("0:1,1:0\n")
+    code, out, err = planner(*command, tmp_path / "r.txt")
+
+    advice = "allowed: the YAML that planner import --topic NAME makes of it"
+    assert (1, "", True) == (code, out, err.endswith(f"doesn't say of which topic; {advice}\n"))
+
+
 BROKERS = tuple((broker, None) for broker in range(4))
 
 
