@@ -49,6 +49,14 @@ def test_a_reassignment_json_names_its_partitions(tmp_path):
     assert ("given", "a reassignment JSON") == (given.name, given.title)
 
 
+@pytest.mark.parametrize("text", [ONE[:-1] + ',"proposals":[]}', '{"proposals":[],' + ONE[1:]])
+def test_an_empty_list_of_proposals_beside_partitions_is_refused_too(tmp_path, text):
+    """Two lists are two targets, as in Cruise Control's file; a topic of this name is none."""
+    with pytest.raises(ImportStateError, match="given:1:1: partitions: is beside proposals; allowed: one of the two"):
+        _read(tmp_path, text)
+    assert {("proposals", 0): (3, 4)} == _lists(_read(tmp_path, ONE.replace('"x"', '"proposals"')))
+
+
 def test_of_what_generate_prints_the_proposed_assignment_is_wanted(tmp_path):
     """The proposed assignment is the target, the current one what was found."""
     before = ONE.replace("[3,4]", "[1,2]")
