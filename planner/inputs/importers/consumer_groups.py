@@ -19,7 +19,10 @@ _HEADING = re.compile(r"^GROUP\s+(?:TOPIC|CONSUMER-ID|COORDINATOR)\b")
 _OLD = re.compile(r"([^\s,;:()]+)\(([0-9,]*)\)")
 _NEW = re.compile(r"([^\s,;:()]+):([0-9,]+)(?:;|$)")
 # Kafka's messages about a group on stderr and above its tables.
-_CHATTER = re.compile(r"^(?:Consumer group '|Share group '|Warning: |Error: |\s*$)")
+_CHATTER = re.compile(
+    r"^(?:Consumer group '|Share group '|Warning: |\s*$|Error: (?:The c|C|S)\w+ group '.*' does not exist)"
+)
+_ERROR = "Error: "
 _HINT = "allowed: what kafka-consumer-groups --describe prints, with --members --verbose or without"
 # The only assignor of share groups (KIP-932).
 SHARED = "simple"
@@ -44,6 +47,10 @@ def parse(text: str, file: str) -> tuple[DescribedGroup, ...]:
         if _HEADING.match(line):
             columns = line.replace("COORDINATOR (ID)", "COORDINATOR ID").split()
             findings += [Finding(Place(file, number, 1), "", f"{each}; {_HINT}") for each in _lacking(columns)]
+        elif line.startswith(_ERROR) and not _CHATTER.match(line):
+            # Alone, because a stack trace may follow.
+            message = f"{line[:160]!r}: what the tool printed may be incomplete; allowed: its output without an error"
+            raise ImportStateError([Finding(Place(file, number, 1), "", message)])
         elif not _CHATTER.match(line) and not [*_lacking(columns)]:
             try:
                 _add_row(_cells(columns, line), found)

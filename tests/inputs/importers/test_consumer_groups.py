@@ -124,6 +124,20 @@ jobs            kafka-1:9092  (1)         Stable          3
 )
 
 
+@pytest.mark.parametrize("text", ["{}" + OFFSETS, OFFSETS + "\n{}"])
+def test_an_error_of_the_tool_is_refused(text):
+    """After an error, members or partitions may be missing; only a group that doesn't exist leaves the others whole."""
+    told = "Error: Executing consumer group command failed due to timeout"
+    with pytest.raises(ImportStateError) as error:
+        consumer_groups.parse(text.format(f"{told}\njava.util.concurrent.TimeoutException: timeout\n\tat X\n"), "g")
+    (finding,) = error.value.findings
+    assert f"{told!r}: what the tool printed may be incomplete; allowed: its output without an error" == finding.message
+    assert told == text.format(told).splitlines()[finding.place.line - 1]
+
+    for chatter in ("Error: Consumer group 'a' does not exist.", "Warning: Consumer group 'a' is rebalancing."):
+        assert consumer_groups.parse(OFFSETS, "g") == consumer_groups.parse(text.format(f"{chatter}\n"), "g")
+
+
 def test_share_groups():
     """Outputs of kafka-share-groups with --members and --state are read; several members may own the same partition."""
     found = DescribedGroup(
