@@ -333,8 +333,8 @@ def seeds(file: Path, names: tuple[str, ...], form: Format, **options: Any) -> i
     topics, brokers, rack_aware = of_file(file)
     stated = given(options["brokers"], options["racks"]) or brokers
     used = brokers_holding(each for each in topics if not names or each.name in names)
-    if options["brokers"] and (others := used - dict(stated).keys()):
-        holds = f"broker {min(others)} isn't one of them, but has replicas in {file}"
+    if options["brokers"] and (missing := used - dict(stated).keys()):
+        holds = f"broker {min(missing)} isn't one of them, but has replicas in {file}"
         raise click.UsageError(f"--brokers: {holds}; allowed: a list with all of {ranges(used)}")
     found = explain_seeds.explain(topics, stated, rack_aware=rack_aware and not options["disable_rack_aware"])
     known = {each.topic for each in found}

@@ -20,7 +20,8 @@ _OLD = re.compile(r"([^\s,;:()]+)\(([0-9,]*)\)")
 _NEW = re.compile(r"([^\s,;:()]+):([0-9,]+)(?:;|$)")
 # Kafka's messages about a group on stderr and above its tables.
 _CHATTER = re.compile(
-    r"^(?:Consumer group '|Share group '|Warning: |\s*$|Error: (?:The c|C|S)\w+ group '.*' does not exist)"
+    r"^(?:Consumer group '|Share group '|Warning: |\s*$"
+    r"|Error: (?:The consumer|Consumer|Share) group '.*' does not exist)"
 )
 _ERROR = "Error: "
 _HINT = "allowed: what kafka-consumer-groups --describe prints, with --members --verbose or without"
