@@ -6,7 +6,6 @@ Both take their brokers from a spec or from `--brokers 0,1,2 --racks 0=a,1=b`.
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
 from planner.model.cluster import NUMBER, Topic, brokers_holding
 from planner.model.document_fields import LARGEST_ID
-from planner.model.errors import ImportStateError, InfeasibleError, did_you_mean
+from planner.model.errors import InfeasibleError, did_you_mean
 from planner.model.formats import counted, ranges, replica_assignment, replica_list
 from planner.report.view import Column, Joined, Lines, Name, Table, Value, View, ViewSection, told
 from planner.strategies import kafka_classic, kafka_striped
@@ -33,9 +32,6 @@ TopicLists = Sequence[tuple[int, ...]]
 _HEAD_BYTES = 65_536
 _COUNT = click.IntRange(min=1, max=200_000)
 _INDEX = click.IntRange(min=0, max=LARGEST_ID)
-# How a replica assignment gets its topic's name: as the importer says it, and as these commands can do it.
-_NAMED_IN = "with the topic's name (topic in cluster.state.files, --topic of planner import)"
-_NAMED_FIRST = "the YAML that planner import --topic NAME makes of it"
 # The most rows in the table of a placement. JSON has all of them.
 _ROWS_SHOWN = 10_000
 
@@ -91,13 +87,7 @@ def of_file(path: Path) -> tuple[tuple[Topic, ...], Brokers, bool]:
         spec = reading.load(path)
         brokers = tuple(sorted((each.id, each.rack) for each in spec.cluster.brokers))
         return spec.cluster.topics, brokers, spec.rack_aware
-    try:
-        merged = merge([read_file(each, each.as_posix()).part for each in files_in(path)])
-    except ImportStateError as error:
-        # These commands have no option for the topic's name.
-        raise ImportStateError(
-            replace(each, message=each.message.replace(_NAMED_IN, _NAMED_FIRST)) for each in error.findings
-        ) from None
+    merged = merge([read_file(each, each.as_posix()).part for each in files_in(path)])
     return merged.assignment.topics, tuple((each.id, each.rack) for each in merged.brokers), True
 
 

@@ -278,12 +278,12 @@ def test_seeds_refuses_brokers_without_those_of_the_topics(planner):
 
 @pytest.mark.parametrize("command", [("seeds",), (*SIX, *PAIR)])
 def test_a_topic_without_a_name_is_to_be_imported_first(planner, tmp_path, command):
-    """The advice for a replica assignment is one that these commands can follow: they have no such option."""
+    """These commands have no option for the topic's name, and the advice is one that can be followed."""
     (tmp_path / "r.txt").write_text("0:1,1:0\n")
     code, out, err = planner(*command, tmp_path / "r.txt")
 
-    advice = "allowed: the YAML that planner import --topic NAME makes of it"
-    assert (1, "", True) == (code, out, err.endswith(f"doesn't say of which topic; {advice}\n"))
+    advice = "or the YAML that planner import --topic NAME makes of it"
+    assert (1, "", True) == (code, out, err.endswith(f"(topic in cluster.state.files), {advice}\n"))
 
 
 BROKERS = tuple((broker, None) for broker in range(4))

@@ -168,7 +168,7 @@ def read_replica_assignment(text: str, file: str, topic: str | None) -> StatePar
     if topic is None:
         message = (
             "a replica assignment doesn't say of which topic; allowed: with the topic's name (topic in "
-            "cluster.state.files, --topic of planner import)"
+            "cluster.state.files), or the YAML that planner import --topic NAME makes of it"
         )
         raise ImportStateError([Finding(place_of(text, start, file), "", message)])
     entries, place = [], places(text, file)
