@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.formats import first_names, percent
+from planner.model.formats import counted, first_names, percent
 
 # A month is a twelfth of 365.25 days.
 HOUR_SECONDS, MONTH_SECONDS, HOURS_OF_WEEK = 3600, 2_629_800, 168
@@ -61,13 +61,11 @@ class About:
 
 def doubts(span: Span) -> tuple[str, ...]:
     """Warnings about what a history is too short for."""
-    days = span.hours / 24
+    long = counted(span.hours, "hour") if span.hours < 2 * 24 else f"{span.hours / 24:.3g} days"
     if span.hours < HOURS_OF_WEEK:
-        return (
-            f"the history has {days:.3g} days: hours of the week that it doesn't have are unknown, and so is growth",
-        )
+        return (f"the history has {long}: hours of the week that it doesn't have are unknown, and so is growth",)
     if span.hours < GROWTH_HOURS:
-        return (f"the history has {days:.3g} days: growth needs more than two weeks, and is unknown",)
+        return (f"the history has {long}: growth needs more than two weeks, and is unknown",)
     return ()
 
 

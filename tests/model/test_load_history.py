@@ -22,7 +22,8 @@ from planner.model.load_history import (
 @pytest.mark.parametrize(
     ("hours", "why"),
     [
-        (24, ("the history has 1 days: hours of the week that it doesn't have are unknown, and so is growth",)),
+        (1, ("the history has 1 hour: hours of the week that it doesn't have are unknown, and so is growth",)),
+        (24, ("the history has 24 hours: hours of the week that it doesn't have are unknown, and so is growth",)),
         (10 * 24, ("the history has 10 days: growth needs more than two weeks, and is unknown",)),
         (28 * 24, ()),
     ],

@@ -92,7 +92,7 @@ def test_flaws_are_listed_with_their_number() -> None:
 
     shown = list(lines.lines)
     assert ("History", "1970-01-01 00:00 to 1970-01-02 00:00 UTC (24 hours)") == facts.facts[0]
-    assert shown[0].startswith("the history has 1 days: hours of the week")
+    assert shown[0].startswith("the history has 24 hours: hours of the week")
     assert "1 sample with the same time as another one (their mean counts)" in shown
     assert "1,200 counters that began again at 0" in shown
     assert not any("gap" in line for line in shown)
