@@ -134,6 +134,34 @@ def _usable(value: str, most: int) -> str:
     return f"IF({value} < 0 OR {value} > {most}D, -1, CAST(round({value}) AS BIGINT))"
 
 
+# A value outside of this is impossible, such as NaN, which Spark sorts after every number. A counter has 63 bits.
+_POSSIBLE = f"value BETWEEN 0 AND IF(kind = 'size', {load_profile_statistics.MOST_SIZE}D, {2**63}D)"
+
+
+def impossible_values(measures: DataFrame) -> tuple[int, dict[str, float]]:
+    """The number of measures with an impossible value, and their share of a topic's, for the topic's worst kind."""
+    from pyspark.sql import functions as fn
+
+    counts = measures.groupBy("topic", "kind").agg(fn.count("*"), fn.expr(f"count_if(NOT ({_POSSIBLE}))")).collect()
+    shares: dict[str, float] = {}
+    for topic, _, values, impossible in counts:
+        if impossible:
+            shares[topic] = max(shares.get(topic, 0.0), impossible / values)
+    return sum(each[-1] for each in counts), shares
+
+
+def samples_of_metrics(measures: DataFrame) -> tuple[DataFrame, dict[str, int], dict[str, float]]:
+    """Samples (SAMPLE_SCHEMA) of the usable measures; counts of flaws; the shares of topics' impossible values."""
+    from pyspark.sql import functions as fn
+
+    known = fn.col("topic").rlike(load_sources.VALID_TOPIC) & (fn.col("at") >= 0)
+    usable = measures.where(known).where(_POSSIBLE)
+    impossible, shares = impossible_values(measures.where(known))
+    unreadable = measures.where(~known).count()
+    counts = {**flaws(usable), "unreadable_rows": unreadable, "unusable_values": impossible}
+    return samples_of_counters(usable), counts, shares
+
+
 def flaws(measures: DataFrame) -> dict[str, int]:
     """Counts of counter resets, of gaps, and of partitions that moved to other brokers."""
     from pyspark.sql import functions as fn
@@ -185,8 +213,6 @@ def profile(
 
     `say` gets the notes on the files.
     """
-    from pyspark.sql import functions as fn
-
     named, longest = ", ".join(request.files[:3]), load_profile_statistics.LONGEST_HISTORY_HOURS
     with _settings(spark), load_sources.read_faults_named(spark), python_faults_named():
         phase(f"opening {counted(len(request.files), 'file')}")
@@ -194,20 +220,19 @@ def profile(
         for note in sources.notes:
             say(note)
         others: dict[str, int] = {}
+        bad_metrics: dict[str, float] = {}
         samples = sources.tables
         if sources.measures is not None:
             phase("turning counters into rates")
-            every = sources.measures.cache()
-            valid = fn.col("topic").rlike(load_sources.VALID_TOPIC) & (fn.col("at") >= 0)
-            rates = samples_of_counters(every.where(valid))
-            others = {**flaws(every.where(valid)), "unreadable_rows": every.where(~valid).count()}
+            rates, others, bad_metrics = samples_of_metrics(sources.measures.cache())
             samples = rates if samples is None else samples.unionByName(rates)
         phase("finding the hours of the history")
         hours, unreadable = ({}, 0) if samples is None else _hours(samples)
         others["unreadable_rows"] = others.get("unreadable_rows", 0) + unreadable
-        if samples is None or not hours:
-            bad = others["unreadable_rows"]
+        if samples is None or max(hours, default=0) < load_profile_statistics.FIRST_HOUR:
+            bad, impossible = others["unreadable_rows"] + sum(hours.values()), others.get("unusable_values", 0)
             why = f", but {counted(bad, 'row')} without a valid topic, partition or time" if bad else ""
+            why += f", but {counted(impossible, 'value')} below 0, too large or no number" if impossible else ""
             first = bad and load_sources.fault_of_first_row(spark, request.files, request.names)
             raise PlannerError(f"{named}: no sample of a partition{why}{first or _NONE_ALLOWED}")
         counts = (np.array([*each], dtype=np.int64) for each in (hours, hours.values()))
@@ -216,7 +241,7 @@ def profile(
             raise PlannerError(f"{named}: a history of {span.hours:,} hours; allowed: at most {longest:,}")
         phase(f"profiling {span.hours:,} hours")
         judged = _profiled(samples, span, partitions or tasks_for(spark)).toArrow()
-    found = load_profile_file.findings(judged, span, {**others, "misdated_samples": misdated})
+    found = load_profile_file.findings(judged, span, {**others, "misdated_samples": misdated}, bad_metrics)
     return judged, About(span, request.time_zone, found)
 
 

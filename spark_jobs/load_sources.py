@@ -251,7 +251,7 @@ def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
 
 
 _SAMPLE_ALLOWS = {
-    "time": "ISO 8601 such as 2026-11-20T10:00:00Z, or seconds to nanoseconds since 1970",
+    "time": "ISO 8601 such as 2026-11-20T10:00:00Z, or seconds to nanoseconds since 1970, from 2001 on",
     "topic": "a name that Kafka allows",
     "partition": "a whole number from 0",
 }

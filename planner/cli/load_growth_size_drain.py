@@ -69,6 +69,8 @@ def load(
     if out is None:
         rows, about = load_profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
     else:
+        # A history is Parquet, too, and would be lost.
+        output_folder.require_own("--output", out, "a load profile", load_profile_file.is_profile)
         on_spark(engine, otherwise=True)
         rows, about = _made(files, _names(columns), _zone(time_zone), engine)
         content = load_profile_file.encoded(rows, about)

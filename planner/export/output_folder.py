@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -252,6 +252,16 @@ def require_unread(option: str, out: Path, read: Iterable[str | Path], begins: b
                 raise SetupError(
                     f"{option} {out}: is there already, and isn't a {kind}; allowed: a new file, or a {kind}"
                 )
+
+
+def require_own(option: str, out: Path, what: str, is_own: Callable[[Path], bool]) -> None:
+    """SetupError if `out` exists, isn't empty, and isn't an earlier output, although it may have the same format.
+
+    `what` names the output in the message.
+    """
+    goal = Path(os.path.realpath(out))
+    if goal.is_file() and goal.stat().st_size and not is_own(goal):
+        raise SetupError(f"{option} {out}: is there already, and isn't {what}; allowed: a new file, or {what}")
 
 
 def require_outside_plans(goal: Path, shown: str) -> None:

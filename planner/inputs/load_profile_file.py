@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,8 +20,10 @@ import pyarrow.parquet as pq
 from planner.inputs.importers.state_parts import TOPIC_NAME
 from planner.inputs.load_profile_statistics import (
     END_OF_TIME,
+    MEASURED,
     PERCENTILES,
     SOURCES,
+    VALUE_COUNTS,
     Statistics,
     added_up,
     growth,
@@ -57,7 +60,7 @@ PROFILE_SCHEMA = pa.schema(
 FLAW_FIELDS = (
     pa.field("samples", pa.int64()),
     pa.field("repeated", pa.int64()),
-    pa.field("unusable", pa.int64()),
+    *VALUE_COUNTS,
     pa.field("first_hour", pa.int64()),
     pa.field("last_hour", pa.int64()),
     pa.field("longest_gap", pa.int64()),
@@ -70,7 +73,8 @@ _GROWTH_DIGITS, _COVERAGE_DIGITS = 5, 4
 MOST_ROWS = 2_000_000
 # More than any size or rate. Rates are whole numbers that floats hold exactly.
 _MOST_VALUE, _MOST_RATE = 2.0**63, 2.0**53
-# A topic is trusted if at least this share of its history is known, and at most this share of its values is unusable.
+# A topic is trusted if at least this share of its history is known, and if at most this share of its values of each
+# kind (rates in, rates out, sizes) is unusable.
 LEAST_COVERAGE, MOST_UNUSABLE = 0.5, 0.05
 _ALLOWED = "allowed: what planner load writes"
 
@@ -97,7 +101,7 @@ def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Sp
         *(_fractions(each, _GROWTH_DIGITS) for each in growth(hourly_in, of_in.week, span)),
         _fractions(seen.mean(axis=1), _COVERAGE_DIGITS),
         pa.array(np.array(SOURCES)[also.source]),
-        *map(pa.array, (also.samples, also.repeated, also.unusable, span.first + first, span.first + last)),
+        *map(pa.array, (also.samples, also.repeated, *also.values, span.first + first, span.first + last)),
         pa.array(gaps.max(axis=1, initial=0)),
     ]
     typed = [each.cast(column.type) for each, column in zip(columns, JUDGED_SCHEMA, strict=True)]
@@ -209,9 +213,12 @@ def about_of(metadata: Mapping[bytes, bytes] | None) -> About | None:
         return None
 
 
-def findings(judged: pa.Table, span: Span, others: Mapping[str, int]) -> Findings:
-    """The findings of rows of JUDGED_SCHEMA; `others` are counts that come from reading the samples."""
-    samples, repeated, unusable, first, last, gap = (
+def findings(judged: pa.Table, span: Span, others: Mapping[str, int], bad_metrics: Mapping[str, float]) -> Findings:
+    """The findings of rows of JUDGED_SCHEMA; `others` are counts that come from reading the samples.
+
+    `bad_metrics`: the shares of topics' metrics that have unusable values, which aren't in the rows.
+    """
+    samples, repeated, *values, first, last, gap = (
         np.asarray(judged[field.name], dtype=np.int64) for field in FLAW_FIELDS
     )
     coverage = np.asarray(judged["coverage"].fill_null(0), dtype=np.float64)
@@ -222,19 +229,22 @@ def findings(judged: pa.Table, span: Span, others: Mapping[str, int]) -> Finding
     late, early = first - span.first, span.end - 1 - last
     appeared, vanished = late > usual, early > usual
     missing = (span.hours - late * appeared - early * vanished - known).clip(min=0)
+    unusable = sum(int(each.sum()) for each in values[len(MEASURED) :])
     counts = {
         "samples": int(samples.sum()),
         "repeated_samples": int(repeated.sum()),
-        "unusable_values": int(unusable.sum()),
         "hours_without_samples": int(missing.sum()),
         "appeared_partitions": int(appeared.sum()),
         "vanished_partitions": int(vanished.sum()),
         **others,
+        "unusable_values": unusable + others.get("unusable_values", 0),
     }
     of, names = topics_of(judged)
-    partitions = np.bincount(of, minlength=len(names)).clip(min=1)
-    shares = (coverage, unusable / samples.clip(min=1))
-    covered, bad = (np.bincount(of, weights=each, minlength=len(names)) / partitions for each in shares)
+    covered = np.bincount(of, coverage, minlength=len(names)) / np.bincount(of, minlength=len(names)).clip(min=1)
+    sums = np.array([np.bincount(of, each, minlength=len(names)) for each in values])
+    given, senseless = np.split(sums, 2)
+    # A topic is as good as its worst kind of value.
+    bad = np.maximum((senseless / given.clip(min=1)).max(axis=0), [bad_metrics.get(name, 0) for name in names])
     untrusted: dict[str, str] = {}
     for at in np.flatnonzero((covered < LEAST_COVERAGE) | (bad > MOST_UNUSABLE)).tolist():
         if bad[at] > MOST_UNUSABLE:
@@ -242,3 +252,11 @@ def findings(judged: pa.Table, span: Span, others: Mapping[str, int]) -> Finding
         else:
             untrusted[names[at]] = f"only {percent(round(100 * float(covered[at]), 3))} of the history is known"
     return Findings(counts, dict(sorted(untrusted.items())))
+
+
+def is_profile(file: Path) -> bool:
+    """True if a file's metadata say that it is a load profile, of any version."""
+    try:
+        return _ABOUT in (pq.read_metadata(file).metadata or {})
+    except (OSError, pa.ArrowException):
+        return False

@@ -28,6 +28,8 @@ from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, su
 MOST_RATE, MOST_SIZE = 2**40, 2**60
 # The year 5138: later times are errors, for example milliseconds read as seconds.
 END_OF_TIME = 100_000_000_000
+# The year 2001: Kafka is from 2011, so earlier times are errors, for example days since 1900 read as seconds.
+FIRST_HOUR = 978_307_200 // HOUR_SECONDS
 # A longer history means wrong times; this many hours of a partition still fit in memory.
 LONGEST_HISTORY_HOURS = 3 * 366 * 24
 # Hours that are further than this from the rest are from a wrong clock.
@@ -55,6 +57,8 @@ SOURCES = ("measured", "offsets", "size")
 
 _HOURS = pa.list_(pa.int32())
 _SUMS = pa.list_(pa.int64())
+# For each of MEASURED: how many values are given, and how many of them are unusable.
+VALUE_COUNTS = tuple(pa.field(f"{what}_{name}", pa.int64()) for what in ("given", "unusable") for name in MEASURED)
 # One partition's samples of a block: lists of the same length, by hour since 1970; and the last known size.
 BLOCK_FIELDS = (
     pa.field("hours", _HOURS),
@@ -67,7 +71,7 @@ BLOCK_FIELDS = (
     pa.field("source", pa.int8()),
     pa.field("samples", pa.int64()),
     pa.field("repeated", pa.int64()),
-    pa.field("unusable", pa.int64()),
+    *VALUE_COUNTS,
 )
 BLOCK_SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), *BLOCK_FIELDS])
 # Represents null in arrays; every other value below 0 is unusable.
@@ -78,13 +82,14 @@ def span_of(hours: LongArray, samples: LongArray) -> tuple[Span, int]:
     """The span of a history and the number of samples outside it, from distinct hours (N,) and their counts of samples.
 
     A gap of more than a week separates runs of hours. The span is the run with the most samples; the other runs count
-    as samples of a wrong clock.
+    as samples of a wrong clock, and so do all hours before FIRST_HOUR. One hour at least must not be before it.
     """
     order = np.argsort(hours)
     hours, samples = hours[order], samples[order]
     run = np.concatenate([[0], np.cumsum(np.diff(hours) > _APART_HOURS)])
-    totals = np.bincount(run, weights=samples)
-    kept = run == totals.argmax()
+    possible = hours >= FIRST_HOUR
+    totals = np.bincount(run, weights=np.where(possible, samples, 0))
+    kept = possible & (run == totals.argmax())
     return Span(int(hours[kept][0]), int(hours[kept][-1]) + 1), int(samples[~kept].sum())
 
 
@@ -117,8 +122,8 @@ def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
     order = np.lexsort((at, pair))
     pair, at = pair[order], at[order]
     times = _firsts(pair, at)
-    rates = [np.asarray(samples[name].fill_null(_UNMEASURED), dtype=np.int64)[order] for name in _RATES]
-    values = [_means(each, times) for each in rates]
+    measured = np.array([np.asarray(samples[name].fill_null(_UNMEASURED), np.int64)[order] for name in MEASURED])
+    values = [_means(each, times) for each in measured[:-1]]
     pair_at, hour = pair[times], at[times] // HOUR_SECONDS
     firsts = _firsts(pair_at, hour)
     rows = _firsts(pair_at[firsts])
@@ -132,15 +137,15 @@ def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
     groups = np.searchsorted(pair, pairs)
     counts = np.diff(np.append(groups, len(pair)))
     distinct = np.diff(np.append(np.searchsorted(pair_at, pairs), len(pair_at)))
-    sized_at, sizes = _last_sizes(samples["size_bytes"], order, at, groups)
-    senseless = np.sum([(each < 0) & (each > _UNMEASURED) for each in rates], axis=0)
-    unusable = np.add.reduceat(senseless.astype(np.int64), groups)
+    sized_at, sizes = _last_sizes(measured[-1], at, groups)
+    given = measured > _UNMEASURED
+    flawed = (np.add.reduceat(each, groups, axis=1, dtype=np.int64) for each in (given, given & (measured < 0)))
     sources = np.maximum.reduceat(np.asarray(samples["source"].fill_null(0), dtype=np.int8)[order], groups)
     columns = [
         topics.dictionary.take(pa.array(pairs // width)),
         pa.array((pairs % width).astype(np.int32)),
         *lists,
-        *map(pa.array, (sized_at, sizes, sources, counts, counts - distinct, unusable)),
+        *map(pa.array, (sized_at, sizes, sources, counts, counts - distinct, *np.concatenate([*flawed]))),
     ]
     typed = [each.cast(field.type) for each, field in zip(columns, BLOCK_SCHEMA, strict=True)]
     yield pa.record_batch(typed, BLOCK_SCHEMA)
@@ -161,15 +166,12 @@ def _means(values: LongArray, times: LongArray) -> tuple[LongArray, BoolArray]:
     return sums // counts.clip(min=1), counts > 0
 
 
-def _last_sizes(
-    column: pa.ChunkedArray, order: LongArray, at: LongArray, groups: LongArray
-) -> tuple[LongArray, LongArray]:
+def _last_sizes(sizes: LongArray, at: LongArray, groups: LongArray) -> tuple[LongArray, LongArray]:
     """For each group of sorted samples: the time of its last known size, and the largest size then; -1 without any."""
-    sizes = np.asarray(column.fill_null(-1), dtype=np.int64)[order]
     times = np.where(sizes >= 0, at, -1)
     last = np.maximum.reduceat(times, groups)
     of_group = np.repeat(np.arange(len(groups)), np.diff(np.append(groups, len(at))))
-    return last, np.maximum.reduceat(np.where(times == last[of_group], sizes, -1), groups)
+    return last, np.maximum.reduceat(np.where(times == last[of_group], sizes, -1).clip(min=-1), groups)
 
 
 def added_up(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, LongArray, LongArray, BoolArray]:
@@ -191,13 +193,16 @@ def added_up(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, Lon
 
 
 class Noted(NamedTuple):
-    """(K,) each, for K partitions: the last size, -1 if unknown; the source; counts of all and of flawed samples."""
+    """(K,) each, for K partitions: the last size, -1 if unknown; the source; counts of samples and of repeated ones.
+
+    (V, K): counts of values, one row for each of VALUE_COUNTS.
+    """
 
     sizes: LongArray
     source: IntArray
     samples: LongArray
     repeated: LongArray
-    unusable: LongArray
+    values: LongArray
 
 
 def noted(parts: pa.ListArray) -> Noted:
@@ -211,11 +216,11 @@ def noted(parts: pa.ListArray) -> Noted:
     np.maximum.at(sizes, owner, np.where(sized_at == last[owner], size, -1))
     source = np.zeros(count, dtype=np.int8)
     np.maximum.at(source, owner, np.asarray(flat.field("source"), dtype=np.int8))
-    counts = (
+    samples, repeated, *values = (
         np.bincount(owner, weights=np.asarray(flat.field(name)), minlength=count).astype(np.int64)
-        for name in ("samples", "repeated", "unusable")
+        for name in ("samples", "repeated", *(each.name for each in VALUE_COUNTS))
     )
-    return Noted(sizes, source, *counts)
+    return Noted(sizes, source, samples, repeated, np.array(values))
 
 
 WEEK_DAYS, DAY_HOURS = 7, 24

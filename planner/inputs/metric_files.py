@@ -6,7 +6,6 @@ out, counters by topic and broker) and `kafka.log:type=Log` (`Size`, `LogEndOffs
 """
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,7 +21,8 @@ from planner.model.errors import PlannerError
 MeasureKind = Literal["bytes_in", "bytes_out", "offset", "size"]
 MetricsFormat = Literal["query_range", "export", "exposition", "offsets", "log_dirs"]
 
-# `partition` is -1 for a topic's measure. `broker` is the value of whichever label identifies the measuring broker.
+# `partition` is -1 for a topic's measure. `broker` identifies the measuring broker, by one label or by several. `value`
+# may be impossible, such as NaN: `load_profile` counts such values and leaves them out.
 MEASURE_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),
@@ -52,11 +52,23 @@ _TOPIC_METRIC = re.compile(r"kafkaserverbrokertopicmetrics.*?bytes(in|out)(?:per
 _LOG_METRIC = re.compile(r"kafkalog(?:log)?.*?(size|logendoffset)(?:value)?$")
 _NOT_COUNTERS = ("oneminuterate", "fiveminuterate", "fifteenminuterate", "meanrate")
 _BROKER_LABELS = ("broker", "broker_id", "kafka_broker_id", "strimzi_io_pod_name", "pod", "instance")
+# Labels that say what is measured, and labels of the Prometheus server, of which two may read the same broker.
+_NOT_BROKER_LABELS = frozenset(
+    {"__name__", "name", "attribute", "topic", "partition"}
+    | {"prometheus", "prometheus_replica", "__replica__", "replica", "monitor"}
+)
 _OFFSET_LINE = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249}):(?P<partition>\d{1,9}):(?P<offset>\d{1,19})?", re.ASCII)
 _SAMPLE_LINE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)\{(?P<labels>.*)\}\s+(?P<value>\S+)(?:\s+(?P<at>-?\d+))?\s*")
 _LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r'\\([\\"n])')
 _STAMP = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_-]?(\d\d)[:.-]?(\d\d)[:.-]?(\d\d)Z?")
+# What may be a time zone after a time without Z; before it, a fraction of a second.
+_ZONE = re.compile(
+    r"(?:[.,]\d{1,9}(?=Z|[+-]\d\d))?"
+    r"(?P<zone>Z|[A-Z]{2,5}(?![A-Za-z0-9])|\+\d*(?::\d+)?|-\d\d(?::?\d\d)?(?!\d))"
+)
+# All zones of today are whole quarters of an hour from UTC. -1001 is more likely the number of a broker.
+_OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>0\d|1[0-4]):?(?P<minutes>00|15|30|45)")
 
 
 def file_kind(head: str) -> MetricsFormat | None:
@@ -75,17 +87,6 @@ def file_kind(head: str) -> MetricsFormat | None:
     return "exposition" if text.startswith("# HELP") or _SAMPLE_LINE.fullmatch(first) else None
 
 
-def captured_at(name: str) -> int | None:
-    """Seconds since 1970 of the time in a file's name, as in `offsets-2026-11-20T10:00:00Z.txt`; None without one."""
-    found = _STAMP.search(name)
-    if not found:
-        return None
-    try:
-        return int(datetime(*map(int, found.groups()), tzinfo=UTC).timestamp())  # type: ignore[misc, arg-type]
-    except ValueError:
-        return None
-
-
 def measures(kind: MetricsFormat, text: str, file: str) -> Iterator[Measurement]:
     """Every value of a file, or of a line of an export. PlannerError if it can't be read as its kind."""
     match kind:
@@ -94,11 +95,11 @@ def measures(kind: MetricsFormat, text: str, file: str) -> Iterator[Measurement]
         case "export":
             yield from _exported(_json(text, file), file)
         case "exposition":
-            yield from _exposed(text, _stamp(file), file)
+            yield from _exposed(text, file)
         case "offsets":
-            yield from _offsets(text.splitlines(), _stamp(file), file)
+            yield from _offsets(text.splitlines(), captured(file)[0], file)
         case "log_dirs":
-            at = _stamp(file)
+            at, _ = captured(file)
             for each in log_dirs_describe.places(text, file).replicas:
                 yield Measurement("size", each.topic, each.partition, str(each.broker), at, each.size_bytes)
 
@@ -110,14 +111,34 @@ def _json(text: str, file: str) -> Any:
         raise PlannerError(f"{file}: can't be read as JSON ({error}); allowed: an answer of Prometheus") from None
 
 
-def _stamp(file: str) -> int:
-    at = captured_at(file.rpartition("/")[2])
-    if at is None:
+def captured(file: str) -> tuple[int, str]:
+    """The time in a file's name, as in `offsets-2026-11-20T10:00:00Z.txt`, in seconds since 1970; the path without it.
+
+    The time is in UTC, unless an offset follows it. PlannerError without a time, or if its zone isn't clear.
+    """
+    found = _STAMP.search(file, file.rfind("/") + 1)
+    try:
+        moment = found and datetime(*map(int, found.groups()), tzinfo=UTC)  # type: ignore[misc, arg-type]
+    except ValueError:
+        moment = None
+    if not found or not moment:
         raise PlannerError(
-            f"{file}: when it was captured is unknown; allowed: a name with the time in UTC, "
-            "such as offsets-2026-11-20T10:00:00Z.txt"
+            f"{file}: when it was captured is unknown; allowed: a name with the time in UTC or with an offset, "
+            "such as offsets-2026-11-20T10:00:00Z.txt or offsets-2026-11-20T12:00:00+0200.txt"
         )
-    return at
+    at, end = int(moment.timestamp()), found.end()
+    if not found[0].endswith("Z") and (after := _ZONE.match(file, end)):
+        zone, end = after["zone"], after.end()
+        offset = _OFFSET.fullmatch(zone)
+        if not offset and zone not in {"Z", "UTC", "GMT"}:
+            raise PlannerError(
+                f"{file}: {zone!r} after the time in its name may be a time zone, but isn't clear; allowed: "
+                "Z for UTC, or an offset such as +02:00 or -0500"
+            )
+        if offset:
+            ahead = 3600 * int(offset["hours"]) + 60 * int(offset["minutes"])
+            at += ahead if offset["sign"] == "-" else -ahead
+    return at, _STAMP.sub("", file[: found.start()]) + _STAMP.sub("", file[end:])
 
 
 # The exceptions that JSON of another structure raises.
@@ -137,7 +158,7 @@ def _query_range(answer: Any, file: str) -> Iterator[Measurement]:
         for series in data["result"]:
             if named := _named(series["metric"]):
                 for each in series["values"]:
-                    yield from _measured(named, *_sample(each, series["metric"], file))
+                    yield _measured(named, *_sample(each, series["metric"], file))
     except _NO_SERIES:
         raise PlannerError(
             f"{file}: isn't an answer of query_range; allowed: data.result, a list of series with metric and values"
@@ -150,7 +171,7 @@ def _exported(series: Any, file: str) -> Iterator[Measurement]:
             for each in zip(series["timestamps"], series["values"], strict=True):
                 if each[1] is not None:
                     at, value = _sample(each, series["metric"], file)
-                    yield from _measured(named, at / 1000, value)
+                    yield _measured(named, at / 1000, value)
     except _NO_SERIES:
         raise PlannerError(
             f"{file}: a line isn't a series of an export; allowed: metric, and as many timestamps as values"
@@ -167,9 +188,9 @@ def _sample(pair: Sequence[Any], labels: Mapping[str, str], file: str) -> tuple[
         ) from None
 
 
-def _exposed(text: str, captured: int, file: str) -> Iterator[Measurement]:
+def _exposed(text: str, file: str) -> Iterator[Measurement]:
     # A broker's own output doesn't name the broker, so the file's path without the time identifies it.
-    source = {_BROKER_LABELS[0]: _STAMP.sub("", file)}
+    written, source = captured(file)
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith("#") or not (found := _SAMPLE_LINE.fullmatch(line)):
             continue
@@ -177,14 +198,13 @@ def _exposed(text: str, captured: int, file: str) -> Iterator[Measurement]:
             each["name"]: _ESCAPE.sub(lambda found: "\n" if found[1] == "n" else found[1], each["value"])
             for each in _LABEL.finditer(found["labels"])
         }
-        told = {} if any(labels.get(each) for each in _BROKER_LABELS) else source
-        if named := _named({"__name__": found["name"], **labels, **told}):
-            at = int(found["at"]) / 1000 if found["at"] else captured
+        if named := _named({"__name__": found["name"], **labels}, source):
+            at = int(found["at"]) / 1000 if found["at"] else written
             try:
                 value = float(found["value"])
             except ValueError:
                 raise PlannerError(f"{file}:{number}: {found['value'][:80]!r} isn't a number; allowed: one") from None
-            yield from _measured(named, at, value)
+            yield _measured(named, at, value)
 
 
 def _offsets(lines: Iterable[str], at: int, file: str) -> Iterator[Measurement]:
@@ -204,14 +224,20 @@ def _offsets(lines: Iterable[str], at: int, file: str) -> Iterator[Measurement]:
 _Series = Callable[[int, float], Measurement]
 
 
-def _named(labels: Mapping[str, str]) -> _Series | None:
-    """The maker of a series' measures (kind, topic, partition, broker); None for other metrics and sums of topics."""
+def _named(labels: Mapping[str, str], source: str = "") -> _Series | None:
+    """The maker of a series' measures (kind, topic, partition, broker); None for other metrics and sums of topics.
+
+    `source` is part of the broker's name if no usual label has it.
+    """
     parts = (labels.get("__name__", ""), labels.get("name", ""), labels.get("attribute", ""))
     name = "".join(parts).lower().replace("_", "").replace(":", "")
     topic = labels.get("topic", "")
     if not topic or name.endswith(_NOT_COUNTERS):
         return None
-    broker = next((labels[each] for each in _BROKER_LABELS if labels.get(each)), "")
+    # A usual label is the same for all Prometheus servers that read a broker. Without one, any label may name it.
+    others = (f"{each}={labels[each]}" for each in sorted(labels.keys() - _NOT_BROKER_LABELS) if labels[each])
+    usual = (labels[each] for each in _BROKER_LABELS if labels.get(each))
+    broker = next(usual, " ".join(filter(None, (source, *others))))
     # Without rules, the exporter puts the attribute before the MBean's name: `…BrokerTopicMetrics_Count{name=…}`.
     if of_topic := _TOPIC_METRIC.search(name.replace("brokertopicmetricscount", "brokertopicmetrics")):
         return partial(Measurement, "bytes_in" if of_topic[1] == "in" else "bytes_out", topic, -1, broker)
@@ -221,7 +247,6 @@ def _named(labels: Mapping[str, str]) -> _Series | None:
     return partial(Measurement, "size" if of_log[1] == "size" else "offset", topic, int(labels["partition"]), broker)
 
 
-def _measured(named: _Series, at: float, value: float) -> Iterator[Measurement]:
-    """The measure, at -1 for an invalid time; none for NaN, because Prometheus marks the end of a series with it."""
-    if math.isfinite(value):
-        yield named(int(at) if 0 <= at < END_OF_TIME else -1, value)
+def _measured(named: _Series, at: float, value: float) -> Measurement:
+    """The measure, at -1 for an invalid time."""
+    return named(int(at) if 0 <= at < END_OF_TIME else -1, value)

@@ -35,6 +35,14 @@ def encoded(rows: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
+def has_columns(file: Path, of: pa.Schema) -> bool:
+    """True if a file is Parquet with exactly these columns."""
+    try:
+        return of.equals(pq.read_schema(file))
+    except (OSError, pa.ArrowException):
+        return False
+
+
 def digest(rows: pa.Table) -> str:
     """SHA-256 over the names, types and values of the columns, in their order."""
     found = hashlib.sha256(f"{len(rows)}\n".encode())

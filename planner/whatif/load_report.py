@@ -200,8 +200,8 @@ def _topics(of: LoadSummary) -> Table[LoadedTopic]:
 _FLAW_NAMES = {
     "unreadable_rows": "row without a valid topic name, partition or time (left out)",
     "repeated_samples": "sample with the same time as another one (their mean counts)",
-    "unusable_values": "value below 0 or no number (left out)",
-    "misdated_samples": "sample more than a week apart from the others, as of a wrong clock (left out)",
+    "unusable_values": "value below 0, too large or no number (left out)",
+    "misdated_samples": "sample more than a week apart from the others, or before 2001, as of a wrong clock (left out)",
     "hours_without_samples": "sample missing (each is one partition in one hour)",
     "appeared_partitions": "partition that appeared after the history began",
     "vanished_partitions": "partition without samples at the end of the history",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -194,9 +195,16 @@ def test_a_file_that_cannot_be_written(spec, tmp_path):
 
 
 def test_rows_replace_no_file_of_another_kind(spec):
-    """--rows doesn't replace a file that isn't Parquet."""
-    notes = spec.parent / "notes.md"
+    """--rows doesn't replace a file that isn't Parquet, or Parquet with other columns."""
+    notes, other, rows = spec.parent / "notes.md", spec.parent / "history.parquet", spec.parent / "rows.parquet"
     notes.write_text("mine")
+    pq.write_table(pa.table({"a": [1]}), other)
+    before = other.read_bytes()
+    with pytest.raises(SetupError, match=r"--rows .*history.parquet: is there already, and isn't a file of failures"):
+        run(spec, "--of", "brokers", "--engine", "local", "--rows", other)
+    assert before == other.read_bytes()
+    for _ in range(2):
+        run(spec, "--of", "brokers", "--engine", "local", "--rows", rows)
     with pytest.raises(SetupError, match=r"--rows .*notes.md: is there already, and isn't a Parquet file; allowed"):
         run(spec, "--of", "brokers", "--engine", "local", "--rows", notes)
     assert "mine" == notes.read_text()

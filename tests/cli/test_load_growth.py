@@ -105,6 +105,20 @@ def test_a_profile_and_its_page_replace_no_file_of_another_kind(profile: Path, t
     assert "mine" == notes.read_text()
 
 
+def test_a_profile_replaces_only_a_profile(profile: Path, tmp_path: Path) -> None:
+    """`load -o` replaces no other Parquet file, such as another history. An earlier profile passes this check."""
+    history = tmp_path / "history.parquet"
+    pq.write_table(pa.table({"time": [1]}), history)
+    before = history.read_bytes()
+
+    result = typed("gone.csv", "-o", str(history))
+
+    said = f"--output {history}: is there already, and isn't a load profile; allowed: a new file, or a load profile"
+    assert said == str(result.exception)
+    assert before == history.read_bytes()
+    assert (True, False) == tuple(map(load_profile_file.is_profile, (profile, history)))
+
+
 def test_another_parquet_file_is_refused(tmp_path: Path) -> None:
     """Another Parquet file is refused, with what is allowed."""
     pq.write_table(pa.table({"a": [1]}), tmp_path / "x.parquet")

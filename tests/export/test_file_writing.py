@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.export.output_folder import PAGE, PARQUET, replace_file, require_unread
+from planner.export.output_folder import PAGE, PARQUET, replace_file, require_own, require_unread
 from planner.model.errors import SetupError
 
 
@@ -55,6 +55,18 @@ def test_where_writing_fails_all_is_as_it_was(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(OSError, match="No space left"):
         replace_file(tmp_path / "file", b"new")
     assert {"file": b"old"} == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_only_an_earlier_output_is_replaced(tmp_path):
+    """A new or an empty file may be written, another one only if it is an earlier output."""
+    out = tmp_path / "out"
+    require_own("--out", out, "mine", lambda _: False)
+    out.touch()
+    require_own("--out", out, "mine", lambda _: False)
+    out.write_text("mine")
+    require_own("--out", out, "mine", lambda file: file.read_text() == "mine")
+    with pytest.raises(SetupError, match=r"--out .*out: is there already, and isn't mine; allowed: a new file, or mi"):
+        require_own("--out", out, "mine", lambda _: False)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from load_samples import MONDAY, rows_of, sample_batch
+from load_samples import MONDAY, Sample, rows_of, sample_batch
 
 from planner.inputs import load_profile_file, load_profile_statistics
 from planner.inputs.load_profile_statistics import BLOCK_FIELDS
@@ -66,10 +66,45 @@ def test_a_gap_at_an_end_of_the_history_is_a_gap() -> None:
     span = Span(MONDAY, MONDAY + 40)
 
     judged = rows_of(list(load_profile_statistics.blocks([sample_batch(*rows)], span)), span)
-    found = load_profile_file.findings(pa.Table.from_batches([judged]), span, {}).counts
+    found = load_profile_file.findings(pa.Table.from_batches([judged]), span, {}, {}).counts
 
     assert (1, 1) == (found["appeared_partitions"], found["vanished_partitions"])
     assert 4 == found["hours_without_samples"]
+
+
+def findings(rows: list[Sample], span: Span, others: dict[str, int], bad_metrics: dict[str, float]) -> Findings:
+    """The findings of these samples."""
+    table = pa.Table.from_batches([rows_of(list(load_profile_statistics.blocks([sample_batch(*rows)], span)), span)])
+    return load_profile_file.findings(table, span, others, bad_metrics)
+
+
+@pytest.mark.parametrize("size", [None, 5])
+@pytest.mark.parametrize(("flawed", "why"), [(5, {}), (6, {"a": "6 % of its values make no sense"})])
+def test_the_share_of_impossible_values_is_of_one_kind_of_value(
+    size: int | None, flawed: int, why: dict[str, str]
+) -> None:
+    """Both rates are impossible in 5 of 100 hours: 5 % are, with and without sizes, and 10 values are counted."""
+    span = Span(MONDAY, MONDAY + 100)
+    rows: list[Sample] = [
+        ("a", 0, (MONDAY + hour) * 3600, *((-1, -1) if hour < flawed else (5, 5)), size) for hour in range(100)
+    ]
+
+    found = findings(rows, span, {}, {})
+
+    assert (why, 2 * flawed) == (found.untrusted, found.counts["unusable_values"])
+
+
+def test_impossible_sizes_and_metrics_are_counted() -> None:
+    """Impossible sizes count, and so do the values that metrics had. No share is above 100 %."""
+    span = Span(MONDAY, MONDAY + 2)
+    rows: list[Sample] = [(topic, 0, MONDAY * 3600 + at, 5, 5, -1) for topic in ("a", "b") for at in (0, 3600)]
+
+    found = findings([*rows, ("c", 0, MONDAY * 3600, 5, 5, 5)], span, {"unusable_values": 3}, {"c": 0.25})
+
+    assert 4 + 3 == found.counts["unusable_values"]
+    assert {"a": "100 %", "b": "100 %", "c": "25 %"} == {
+        topic: why.removesuffix(" of its values make no sense") for topic, why in found.untrusted.items()
+    }
 
 
 def test_hours_are_less_than_one_percent_off() -> None:

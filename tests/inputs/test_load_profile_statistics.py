@@ -168,13 +168,15 @@ def test_samples_of_the_same_time_count_once_with_their_mean() -> None:
 
 
 def test_a_value_below_zero_is_left_out_and_counted() -> None:
-    """Negative values are left out and counted."""
-    rows = sample_batch(("a", 0, 10 * HOUR, -1, 5, None), ("a", 0, 10 * HOUR + 1, 300, -1, None))
+    """Negative values are left out and counted, and so are those that are given."""
+    rows = sample_batch(("a", 0, 10 * HOUR, -1, 5, None), ("a", 0, 10 * HOUR + 1, 300, -1, -1))
     _, parts = gathered(list(load_profile_statistics.blocks([rows], SPAN)))
     in_sums, in_counts, out_sums, out_counts, _ = load_profile_statistics.added_up(parts, SPAN)
 
     assert (300, 1, 5, 1) == (in_sums[0, 0], in_counts[0, 0], out_sums[0, 0], out_counts[0, 0])
-    assert 2 == load_profile_statistics.noted(parts).unusable[0]
+    noted = load_profile_statistics.noted(parts)
+    assert [2, 2, 1, 1, 1, 1] == noted.values[:, 0].tolist()
+    assert [-1] == noted.sizes.tolist()
 
 
 def test_a_partition_without_a_size_has_none() -> None:
@@ -197,6 +199,15 @@ def test_the_span_is_the_run_of_hours_with_most_samples() -> None:
     samples = np.array([10, 1, 10, 10, 2])
 
     assert (Span(498_300, 498_303), 3) == load_profile_statistics.span_of(hours, samples)
+
+
+def test_hours_before_2001_are_of_a_wrong_clock() -> None:
+    """Hours of 1970 are never the span, even if most samples are there."""
+    first = load_profile_statistics.FIRST_HOUR
+
+    found = load_profile_statistics.span_of(np.array([12, 13, first - 1, first]), np.array([500, 500, 7, 1]))
+
+    assert (Span(first, first + 1), 1007) == found
 
 
 rows_of_samples = st.lists(

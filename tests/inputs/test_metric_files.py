@@ -78,7 +78,7 @@ def test_text_of_an_exporter_is_of_the_time_in_its_name() -> None:
     )
 
     assert [
-        Measurement("size", "a", 0, "kafka-1/.prom", AT, 42),
+        Measurement("size", "a", 0, 'kafka-1/.prom path=c:\\x,}"=', AT, 42),
         Measurement("size", "b", 1, "kafka-1/.prom", AT + 5, 1000),
     ] == list(metric_files.measures("exposition", text, "kafka-1/20261120T100000Z.prom"))
 
@@ -93,6 +93,64 @@ def test_brokers_are_told_apart_by_the_files_of_their_metrics() -> None:
     )
     found = [[each.broker for each in metric_files.measures("exposition", text, file)] for file in files]
     assert [["kafka-1-.prom", "p"], ["kafka-1-.prom", "p"], ["kafka-2-.prom", "p"]] == found
+
+
+IN_TOTAL = {"__name__": "kafka_server_brokertopicmetrics_bytesin_total", "topic": "a"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "broker"),
+    [
+        ({"host": "b1", "job": "kafka"}, "host=b1 job=kafka"),
+        ({"kubernetes_pod_name": "kafka-0", "prometheus_replica": "p-1"}, "kubernetes_pod_name=kafka-0"),
+        ({"host": "b1", "instance": "b1:7071", "prometheus": "p-1"}, "b1:7071"),
+        ({"instance": "", "node": "n1", "replica": "1"}, "node=n1"),
+        ({}, ""),
+    ],
+)
+def test_brokers_are_told_apart_by_any_label(labels: dict[str, str], broker: str) -> None:
+    """Without a usual label, all labels count except those of the Prometheus server, of which two may read a broker."""
+    text = query_range({"metric": {**IN_TOTAL, **labels}, "values": [[AT, "1"]]})
+    assert [broker] == [each.broker for each in metric_files.measures("query_range", text, "f.json")]
+
+
+def test_brokers_of_one_text_are_told_apart_by_any_label() -> None:
+    """A text with several brokers, as a federation has it, names them by labels."""
+    text = "".join(f'{IN_TOTAL["__name__"]}{{topic="a",host="{host}"}} 1\n' for host in ("b1", "b2"))
+
+    found = [each.broker for each in metric_files.measures("exposition", text, "m-20261120T100000Z.prom")]
+
+    assert ["m-.prom host=b1", "m-.prom host=b2"] == found
+
+
+@pytest.mark.parametrize(
+    ("name", "hours", "rest"),
+    [
+        ("offsets-2026-11-20T10:00:00.txt", 0, "offsets-.txt"),
+        ("offsets-2026-11-20T10:00:00Z-1001.txt", 0, "offsets--1001.txt"),
+        ("offsets-2026-11-20T12:00:00+0200.txt", 0, "offsets-.txt"),
+        ("offsets-2026-11-20T15:30:00+05:30.txt", 0, "offsets-.txt"),
+        ("offsets-2026-11-20T05:00:00-0500.txt", 0, "offsets-.txt"),
+        ("offsets-2026-11-20T05:00:00.123-05:00.txt", 0, "offsets-.txt"),
+        ("20261120T110000UTC.txt", 1, ".txt"),
+        ("kafka-2-20261120-100000.1.prom", 0, "kafka-2-.1.prom"),
+        ("2026-11-20T00:00:00+0200/offsets-20261120T100000-7.txt", 0, "+0200/offsets--7.txt"),
+    ],
+)
+def test_the_zone_in_a_name_counts(name: str, hours: int, rest: str) -> None:
+    """An offset after the time counts, and isn't part of the broker; without one, the time is in UTC."""
+    assert (AT + hours * 3600, rest) == metric_files.captured(name)
+
+
+@pytest.mark.parametrize("zone", ["CEST", "+2", "+02", "-02", "-1001", "+02:17", "+1500", "+"])
+def test_a_zone_that_is_not_clear_is_refused(zone: str) -> None:
+    """A time that may have a zone isn't read as UTC."""
+    with pytest.raises(PlannerError) as caught:
+        metric_files.captured(f"d/offsets-2026-11-20T10:00:00{zone}.txt")
+    assert (
+        f"d/offsets-2026-11-20T10:00:00{zone}.txt: '{zone}' after the time in its name may be a time zone, but isn't "
+        "clear; allowed: Z for UTC, or an offset such as +02:00 or -0500"
+    ) == str(caught.value)
 
 
 def test_offsets_as_the_tool_prints_them() -> None:
@@ -189,10 +247,11 @@ def test_what_is_no_value_is_refused(kind: metric_files.MetricsFormat, text: str
     assert why in str(caught.value)
 
 
-def test_times_that_are_none_are_marked_and_the_end_of_a_series_is_no_value() -> None:
-    """An impossible time is marked with -1, so that it can be counted; NaN ends a series and is left out."""
+def test_times_that_are_none_are_marked() -> None:
+    """An impossible time is marked with -1, so that it can be counted. Impossible values stay for the same reason."""
     series = {"__name__": "kafka_log_log_size", "topic": "a", "partition": "0"}
     values = [[1e30, "1"], [-5, "1"], [1_795_168_800, "NaN"], [1_795_168_800.5, "2"]]
     text = json.dumps({"data": {"resultType": "matrix", "result": [{"metric": series, "values": values}]}})
 
-    assert [-1, -1, 1_795_168_800] == [each.at for each in metric_files.measures("query_range", text, "f")]
+    found = list(metric_files.measures("query_range", text, "f"))
+    assert [(-1, "1.0"), (-1, "1.0"), (AT, "nan"), (AT, "2.0")] == [(each.at, str(each.value)) for each in found]

@@ -136,6 +136,35 @@ def test_what_a_broker_counted_in_a_gap_isnt_zero(spark: Any) -> None:
     assert {10_000} == {rate[0] for rate in idle.values()}
 
 
+def test_impossible_values_are_counted_by_topic(spark: Any) -> None:
+    """Values below 0, too large or no number are counted; a topic's share is that of its worst kind."""
+    measures = [
+        *counter("bytes_in", [(at, at) for at in range(8)]),
+        *counter("bytes_in", [(8, float("nan")), (9, float("inf"))]),
+        *counter("size", [(0, -1), (1, 2.0**60 + 1e6), (2, 5), (3, 2.0**60)], 0),
+        Measurement("offset", "b", 0, "1", START, 5),
+    ]
+
+    assert (4, {"a": 0.5}) == load_profile.impossible_values(frame(spark, measures))
+
+
+def test_impossible_values_of_metrics_are_left_out(spark: Any) -> None:
+    """Rates and sizes are those of the other values, and the flaws are counted."""
+    measures = [
+        *counter("bytes_in", [(0, 0), (1800, float("nan")), (2000, -5), (HOUR, 36e6)]),
+        *counter("offset", [(0, 0), (HOUR, 10)], 0),
+        *counter("size", [(0, 7), (1800, float("inf"))], 0),
+        Measurement("offset", "not a topic", 0, "1", START, 5),
+    ]
+
+    samples, counts, shares = load_profile.samples_of_metrics(frame(spark, measures))
+
+    first = min(samples.collect(), key=lambda row: row["at"])
+    assert (10_000, 7) == (first.bytes_in_per_sec, first.size_bytes)
+    assert (3, 1, 0) == tuple(counts[name] for name in ("unusable_values", "unreadable_rows", "counter_resets"))
+    assert {"a": 0.5} == shares
+
+
 def test_partitions_that_moved_are_counted(spark: Any) -> None:
     """Broker 2 took over partition 0 after three hours, and partition 1 stayed, so one moved."""
     times = [0, HOUR, 2 * HOUR, 3 * HOUR, 4 * HOUR]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,63 @@ def test_files_without_a_sample_are_refused(spark: Any, tmp_path: Path) -> None:
         load_profile.profile(spark, LoadRequest((str(tmp_path),)), 1, lambda _: None, print)
     with pytest.raises(PlannerError, match=r"no sample of a partition; .* names, which rate\(\) and sum\(\) remove"):
         load_profile.profile(spark, LoadRequest((str(tmp_path / "20261120T100000Z.prom"),)), 1, lambda _: None, print)
+
+
+@pytest.mark.parametrize("labels", [("host", "b1", "b2"), ("kubernetes_pod_name", "kafka-0", "kafka-1")])
+def test_brokers_with_any_label_are_added_up(spark: Any, tmp_path: Path, labels: tuple[str, str, str]) -> None:
+    """Brokers of 100 and 300 B/s are 400 B/s together, also if their scrapes are 30 s apart."""
+    name, *brokers = labels
+    metric = {"__name__": "kafka_server_brokertopicmetrics_bytesin_total", "topic": "a"}
+    series: list[dict[str, object]] = [
+        {
+            "metric": {**metric, name: broker},
+            "values": [[START + late + at * HOUR, f"{at * HOUR * rate}"] for at in range(5)],
+        }
+        for broker, rate, late in zip(brokers, (100, 300), (0, 30), strict=True)
+    ]
+    size = {"__name__": "kafka_log_log_size", "topic": "a", "partition": "0", name: brokers[0]}
+    series.append({"metric": size, "values": [[START + at * HOUR, "5"] for at in range(4)] + [[START, "NaN"]]})
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": series}}
+    (tmp_path / "a.json").write_text(json.dumps(answer))
+
+    rows, about = profiled(spark, tmp_path, 1)
+
+    assert [pytest.approx(400, rel=0.01)] == rows["bytes_in_per_sec_mean"].to_pylist()
+    assert (1, 0) == (about.findings.counts["unusable_values"], about.findings.counts["counter_resets"])
+    assert {"a": "20 % of its values make no sense"} == about.findings.untrusted
+
+
+@pytest.mark.parametrize(("times", "misdated"), [([START, 46_300, 46_301], 2), ([46_300.5, 46_301.5], None)])
+def test_times_before_2001_are_of_a_wrong_clock(
+    spark: Any, tmp_path: Path, times: list[float], misdated: int | None
+) -> None:
+    """Excel's days since 1900 would be in 1970: they are counted, and refused if there are no other times."""
+    rows = "".join(f"{time},a,0,5\n" for time in times)
+    (tmp_path / "a.csv").write_text(f"time,topic,partition,bytes_in_per_sec\n{rows}")
+
+    if misdated is not None:
+        assert misdated == profiled(spark, tmp_path, 1)[1].findings.counts["misdated_samples"]
+        return
+    with pytest.raises(PlannerError) as caught:
+        profiled(spark, tmp_path, 1)
+    assert (
+        f"{tmp_path}: no sample of a partition, but 2 rows without a valid topic, partition or time: the first row's "
+        "time is '46300.5'; allowed: ISO 8601 such as 2026-11-20T10:00:00Z, or seconds to nanoseconds since 1970, from "
+        "2001 on"
+    ) == str(caught.value)
+
+
+def test_captures_of_another_time_zone(spark: Any, tmp_path: Path) -> None:
+    """The offset in a capture's name counts, through all of Spark's spelling of paths."""
+    for hour in range(3):
+        (tmp_path / f"offsets-2026-11-20T1{hour}:00:00+0200.txt").write_text(f"a:0:{hour}\n")
+        (tmp_path / f"sizes-2026-11-20T1{hour}:00:00+02:00.prom").write_text(
+            f'kafka_log_log_size{{topic="a",partition="0"}} {hour}\n'
+        )
+
+    span = profiled(spark, tmp_path, 1)[1].span
+
+    assert "2026-11-20 08" == f"{datetime.fromtimestamp(span.first * HOUR, UTC):%Y-%m-%d %H}"
 
 
 def broken(folder: Path, kind: str) -> None:
