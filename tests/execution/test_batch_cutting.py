@@ -263,16 +263,6 @@ def test_a_partition_larger_than_a_batch_moves_alone() -> None:
     assert [[("t", 1)], [("t", 0), ("t", 2)]] == steps(split(changes, BatchRules(bytes=100)))
 
 
-@pytest.mark.parametrize(("written", "expected"), [(0, [2, 4]), (2, [1, 2, 3, 4])])
-def test_several_replicas_of_a_partition_keep_the_duration(written: int, expected: list[int]) -> None:
-    """Their leader sends each of them, and what producers write meanwhile to every follower. One is always allowed."""
-    four = replace(change(0, (1,), (2, 3, 4, 5), size_bytes=45), bytes_in_per_sec=written)
-    batches = split([four], BatchRules(replicas_per_partition=4, seconds=10, bytes_per_sec=10))
-
-    added = [sum(broker != 1 for broker in step.after) for batch in batches for step in batch.steps]
-    assert expected == added
-
-
 def test_risk_goes_first() -> None:
     """Order of the batches: the rack rule and leaving brokers, the replication factor, balance; then by partition."""
     changes = [

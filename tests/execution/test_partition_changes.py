@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from clusters import assignment_of, no_racks, problem_of, problems
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from planner.execution.partition_changes import bytes_in_and_out, changes, replica_lists
+from planner.execution.partition_changes import bytes_in_and_out, changes, replica_lists, steps_of
 from planner.model.build_problem import today
 from planner.model.cluster import PartitionChange, Reason
 from planner.model.document_fields import ReplicationFactorRow
 from planner.model.problem import Problem
-from planner.model.spec import Changes, TopicFilter
+from planner.model.spec import BatchRules, Changes, TopicFilter
 from planner.strategies.optimum import solve
 
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b"}
@@ -183,3 +184,12 @@ def test_no_list_to_come_has_a_broker_that_is_down(
         assert min(old, new) <= len({*end}) == len(end) <= max(old, new)
         reached = end
     assert wanted == reached
+
+
+@pytest.mark.parametrize(("written", "expected"), [(0, [2, 4]), (2, [1, 2, 3, 4])])
+def test_several_replicas_of_a_partition_keep_the_duration(written: int, expected: list[int]) -> None:
+    """Their leader sends each of them, and what producers write meanwhile to every follower. One is always allowed."""
+    four = PartitionChange("t", 0, (1,), (2, 3, 4, 5), 1, 45, Reason.BALANCE_REPLICAS, bytes_in_per_sec=written)
+    found = steps_of(four, BatchRules(replicas_per_partition=4, seconds=10, bytes_per_sec=10), {})
+
+    assert expected == [sum(broker != 1 for broker in step.after) for step in found]

@@ -75,28 +75,6 @@ def test_traffic_of_brokers_racks_and_windows() -> None:
 
 
 @pytest.mark.slow
-def test_bytes_that_brokers_send_and_changes_of_topics() -> None:
-    """If today's leader leaves in an early batch, another broker sends the rest. Elections are changes of a topic."""
-    spec = spec_of(
-        no_racks(1, 2, 3, 4, 5),
-        {"y": [(1, 2, 3), (4, 5, 3)], "z": [(3, 4)]},
-        sizes={"y": [80, 40], "z": [0]},
-        leaders={"y": [2, 4], "z": [4]},
-        balance=balance_of("none", 1, "none", "none"),
-        changes=Changes(remove_brokers=(1, 2)),
-        execution=Execution(batches=BatchRules(replicas_per_partition=1)),
-    )
-    plan = plan_of(spec)
-
-    steps = [step for batch in plan["batches"] for step in batch["partitions"] if step["topic"] == "y"]
-    before = [step["replicas_before"] for step in steps]
-    assert [True, False] == [2 in each for each in before]
-    sent = {2: 80, before[1][0]: 80}
-    assert sent == {row["id"]: row["bytes_out"] for row in plan["brokers"] if row["bytes_out"]}
-    assert {"y": 1, "z": 1} == {row["name"]: row["partitions_changed"] for row in plan["topics"]}
-
-
-@pytest.mark.slow
 def test_unlike_brokers_have_no_limit_of_spread() -> None:
     """Brokers of different capacity have no limit on their spread; how full they are is stated against their share."""
     spec = expansion()

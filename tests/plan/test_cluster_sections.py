@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import permutations
 
+import pytest
+from clusters import balance_of, no_racks, spec_of
+from plan_documents import planned
+
 from planner.execution.batch_costs_and_risks import costs
 from planner.execution.batch_cutting import Batch
 from planner.execution.partition_changes import Step
+from planner.model.build_problem import build
 from planner.model.cluster import Partition, PartitionChange, Reason, Topic
+from planner.model.spec import BatchRules, Changes, Execution, Sweep
 from planner.plan.cluster_sections import batch_rows, of_leader, partition_rows, state, state_digest, unlike_state
 from planner.plan.document.cluster_types import StateRow
 from planner.plan.document.codec import as_json
+from planner.sweep.candidates import candidates
+from planner.sweep.evaluate import run
 
 
 def topic(*lists: tuple[int, ...], name: str = "a", leaders: dict[int, int | None] | None = None) -> Topic:
@@ -94,3 +102,26 @@ def test_a_partition_has_its_reason_and_what_is_known_of_it() -> None:
     assert {"topic": "t", "partition": 3, **lists, "size_bytes": 10, "reason": "broker_leaves"} == first
     known = {"bytes_in_per_sec": 7, "log_dirs_before": ["/a"], "log_dirs": ["/b"], "reason": "balance_log_dirs"}
     assert known.items() <= second.items()
+
+
+@pytest.mark.slow
+def test_bytes_that_brokers_send_and_changes_of_topics() -> None:
+    """If today's leader leaves in an early batch, another broker sends the rest. Elections are changes of a topic."""
+    spec = spec_of(
+        no_racks(1, 2, 3, 4, 5),
+        {"y": [(1, 2, 3), (4, 5, 3)], "z": [(3, 4)]},
+        sizes={"y": [80, 40], "z": [0]},
+        leaders={"y": [2, 4], "z": [4]},
+        balance=balance_of("none", 1, "none", "none"),
+        changes=Changes(remove_brokers=(1, 2)),
+        execution=Execution(batches=BatchRules(replicas_per_partition=1)),
+    )
+    problem = build(spec)
+    plan = planned(spec, problem, run(problem, candidates(problem, Sweep(8))))
+
+    steps = [step for batch in plan["batches"] for step in batch["partitions"] if step["topic"] == "y"]
+    before = [step["replicas_before"] for step in steps]
+    assert [True, False] == [2 in each for each in before]
+    sent = {2: 80, before[1][0]: 80}
+    assert sent == {row["id"]: row["bytes_out"] for row in plan["brokers"] if row["bytes_out"]}
+    assert {"y": 1, "z": 1} == {row["name"]: row["partitions_changed"] for row in plan["topics"]}
