@@ -19,13 +19,7 @@ import pyarrow as pa
 from msgspec import structs
 
 from planner.inputs.importers import cruise_control, reassign_partitions
-from planner.inputs.importers.state_parts import (
-    AssignmentEntry,
-    StatePart,
-    begins_object,
-    read_object,
-    replica_findings,
-)
+from planner.inputs.importers.state_parts import AssignmentEntry, StatePart, replica_findings
 from planner.inputs.yaml_source import decode
 from planner.model import build_problem, file_reading
 from planner.model.balance import Balance
@@ -117,10 +111,7 @@ def read(path: Path) -> Given:
     found: StatePart | None
     if reassign_partitions.is_reassignment(text) and _PLAN_KEY in text:
         wanted, found = _own(file, shown)
-    elif cruise_control.is_proposals(text) or (
-        # Also an empty list: beside partitions it is refused, whatever it has.
-        begins_object(text) and '"proposals"' in text and "proposals" in read_object(text, text.find("{"), shown)[0]
-    ):
+    elif cruise_control.is_proposals(text):
         wanted, found = cruise_control.read_proposals(text, shown)
     elif reassign_partitions.is_reassignment(text):
         wanted, found = reassign_partitions.read_proposed(text, shown)

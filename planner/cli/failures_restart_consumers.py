@@ -132,7 +132,7 @@ def failures(
         output_folder.require_writable("--rows", rows)
         folder = path.parent if path.name == "plan.json" else path
         read = (folder, _spec_of(path) if folder.is_dir() else plan or path.with_suffix(".plan"))
-        output_folder.require_unread("--rows", rows, read, output_folder.PARQUET)
+        output_folder.require_unread("--rows", rows, read)
         has_rows = partial(candidates_file.has_columns, of=failure_simulation.ROW_SCHEMA)
         output_folder.require_own("--rows", rows, "a file of failures --rows", has_rows)
     subject = find(path, plan)

@@ -62,15 +62,16 @@ def load(
             raise click.UsageError("--show takes one profile")
     if not show and out is None:
         raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
-    for option, path, begins in (("--output", out, output_folder.PARQUET), ("--html", page, output_folder.PAGE)):
+    # A history is Parquet, as a profile is, and would be lost.
+    own = (out, "a load profile", load_profile_file.is_profile), (page, "a page", output_folder.is_page)
+    for option, (path, what, is_own) in zip(("--output", "--html"), own, strict=True):
         if path:
             output_folder.require_writable(option, path)
-            output_folder.require_unread(option, path, files, begins)
+            output_folder.require_unread(option, path, files)
+            output_folder.require_own(option, path, what, is_own)
     if out is None:
         rows, about = load_profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
     else:
-        # A history is Parquet, too, and would be lost.
-        output_folder.require_own("--output", out, "a load profile", load_profile_file.is_profile)
         on_spark(engine, otherwise=True)
         rows, about = _made(files, _names(columns), _zone(time_zone), engine)
         content = load_profile_file.encoded(rows, about)
@@ -199,7 +200,8 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         return 0
     if page:
         output_folder.require_writable("--html", page)
-        output_folder.require_unread("--html", page, reading.files_read(path, spec), output_folder.PAGE)
+        output_folder.require_unread("--html", page, reading.files_read(path, spec))
+        output_folder.require_own("--html", page, "a page", output_folder.is_page)
     spark = on_spark(engine, otherwise=len(wanted) >= MANY)
     rows = computed(engine, spark, sizing.questions(spec, wanted), tasks_each=sizing.TASKS_EACH)
     found = sizing_report.document(spec, wanted, sizing.as_it_is(spec), rows)

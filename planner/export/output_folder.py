@@ -232,26 +232,13 @@ def _is_ours(path: Path, key: str) -> bool:
     return isinstance(version, str) and version.split(".")[0] in FORMATS and key in document
 
 
-# The first bytes of files that commands write under any name.
-PAGE, PARQUET = b"<!DOCTYPE html>", b"PAR1"
-
-
-def require_unread(option: str, out: Path, read: Iterable[str | Path], begins: bytes = b"") -> None:
-    """SetupError if writing `out` would change one of the files or folders that are `read`, or if `out` exists, isn't
-    empty and doesn't start with the bytes `begins`, so that it isn't an earlier output.
-    """
+def require_unread(option: str, out: Path, read: Iterable[str | Path]) -> None:
+    """SetupError if writing `out` would change one of the files or folders that are `read`."""
     goal = Path(os.path.realpath(out))
     for each in read:
         source = Path(os.path.realpath(each))
         if goal == source or (source.is_dir() and source in goal.parents):
             raise SetupError(f"{option} {out}: {each} is read, and would be changed; allowed: a file elsewhere")
-    if begins and goal.is_file() and goal.stat().st_size:
-        with goal.open("rb") as there:
-            if there.read(len(begins)) != begins:
-                kind = "Parquet file" if begins == PARQUET else "page"
-                raise SetupError(
-                    f"{option} {out}: is there already, and isn't a {kind}; allowed: a new file, or a {kind}"
-                )
 
 
 def require_own(option: str, out: Path, what: str, is_own: Callable[[Path], bool]) -> None:
@@ -262,6 +249,13 @@ def require_own(option: str, out: Path, what: str, is_own: Callable[[Path], bool
     goal = Path(os.path.realpath(out))
     if goal.is_file() and goal.stat().st_size and not is_own(goal):
         raise SetupError(f"{option} {out}: is there already, and isn't {what}; allowed: a new file, or {what}")
+
+
+def is_page(file: Path) -> bool:
+    """True if a file begins as the pages do that commands write."""
+    begins = b"<!DOCTYPE html>"
+    with file.open("rb") as there:
+        return there.read(len(begins)) == begins
 
 
 def require_outside_plans(goal: Path, shown: str) -> None:

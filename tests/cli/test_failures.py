@@ -205,7 +205,7 @@ def test_rows_replace_no_file_of_another_kind(spec):
     assert before == other.read_bytes()
     for _ in range(2):
         run(spec, "--of", "brokers", "--engine", "local", "--rows", rows)
-    with pytest.raises(SetupError, match=r"--rows .*notes.md: is there already, and isn't a Parquet file; allowed"):
+    with pytest.raises(SetupError, match=r"--rows .*notes.md: is there already, and isn't a file of failures"):
         run(spec, "--of", "brokers", "--engine", "local", "--rows", notes)
     assert "mine" == notes.read_text()
 

@@ -71,11 +71,8 @@ def made(
             "name": topic,
             "config": {"min.insync.replicas": least[topic]},
             "partitions": [
-                {"replicas": replicas, "leader": leader}
-                if leader
-                else {"replicas": replicas, "leader": "none", "isr": []}
-                for number, replicas in enumerate(lists)
-                for leader in (leaders[f"{topic}-{number}"],)
+                {"replicas": replicas} | ({"leader": leader} if leader else {"leader": "none", "isr": []})
+                for leader, replicas in ((leaders[f"{topic}-{number}"], each) for number, each in enumerate(lists))
             ],
         }
         for topic, lists in placed.items()

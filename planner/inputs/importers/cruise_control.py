@@ -26,6 +26,7 @@ from planner.model.errors import Finding, ImportStateError, Place
 
 # The lists of `KafkaPartitionState`: partitions with a problem, and the others.
 _LISTS = ("offline", "urp", "with-offline-replicas", "under-min-isr", "other")
+_PROPOSALS = re.compile(r'"proposals"\s*:')
 
 
 def recognizes(text: str) -> bool:
@@ -57,8 +58,8 @@ def read_part(text: str, file: str) -> StatePart:
 
 
 def is_proposals(text: str) -> bool:
-    """True for the JSON of proposals."""
-    return recognizes(text) and '"KafkaPartitionState"' not in text
+    """True for a JSON object with a list of proposals, also an empty one; a topic may have that name, too."""
+    return begins_object(text) and _PROPOSALS.search(text) is not None and '"KafkaPartitionState"' not in text
 
 
 def read_proposals(text: str, file: str) -> tuple[StatePart, StatePart]:

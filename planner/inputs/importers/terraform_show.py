@@ -256,7 +256,7 @@ def _target(resource: _TopicResource, place: Place) -> TopicTarget | Finding:
 
 
 def _config(config: Any) -> Config | None:
-    """The topic's declared configuration, without values that aren't known yet. None for a text that isn't a JSON map.
+    """The topic's declared configuration, without values that aren't known yet. None if it is no map of such values.
 
     jsonencode writes numbers and truth values as such; Kafka's configurations are texts.
     """
@@ -265,9 +265,11 @@ def _config(config: Any) -> Config | None:
             config = json_value(config)
         except ValueError:
             return None
-        if not isinstance(config, dict) or any(isinstance(value, list | dict) for value in config.values()):
-            return None
-    pairs = {key: value for key, value in (config or {}).items() if value is not None and _CONFIG_KEY.fullmatch(key)}
+    if config is None:
+        return ()
+    if not isinstance(config, dict) or any(isinstance(value, list | dict) for value in config.values()):
+        return None
+    pairs = {key: value for key, value in config.items() if value is not None and _CONFIG_KEY.fullmatch(key)}
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in pairs.items()}
     return tuple(sorted(texts.items()))
 

@@ -136,8 +136,9 @@ def test_numbers_and_truth_values_of_jsonencode_are_texts() -> None:
     part = read_part(state(resource({**MSK, "configs": json.dumps(config)}, type="aws_msk_topic")), "s.json")
     expected = (("retention.ms", "604800000"), ("segment.ms", "7"), ("unclean.leader.election.enable", "false"))
     assert expected == part.configs["m"]
-    for wrong in ([1], {"retention.ms": [1]}):
-        text = state(resource({**MSK, "configs": json.dumps(wrong)}, type="aws_msk_topic"))
+    assert () == read_part(state(resource({**MSK, "configs": "null"}, type="aws_msk_topic")), "s.json").configs["m"]
+    for wrong in (json.dumps([1]), json.dumps({"retention.ms": [1]}), [1], 5, {"retention.ms": {"a": 1}}):
+        text = state(resource({**MSK, "configs": wrong}, type="aws_msk_topic"))
         with pytest.raises(ImportStateError, match="configs: it isn't the JSON text of a map"):
             read_part(text, "s.json")
 
