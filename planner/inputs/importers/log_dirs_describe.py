@@ -6,7 +6,7 @@ and brokers that didn't answer, list no partitions; sizes then come from the oth
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from json import JSONDecoder
@@ -130,7 +130,24 @@ def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[s
     start = begun.end() - 1 if begun else max(text.find("{"), 0)
     value, end = read_object(text, start, file, read)
     refuse_rest(text, end, file, f"{_HINT} for all brokers at once")
-    return value, place_of(text, start, file)
+    place = place_of(text, start, file)
+    _require_lists(value, place)
+    return value, place
+
+
+def _require_lists(value: dict[str, Any], place: Place) -> None:
+    """ImportStateError if brokers, log dirs or partitions aren't in lists; null and a missing list count as empty."""
+    below: Iterable[tuple[str, Any]] = [("", value)]
+    for key in ("brokers", "logDirs", "partitions"):
+        entries = list(below)
+        sound(
+            Finding(place, at[:-1], f"{shown(of)} isn't an object; {_HINT}")
+            for at, of in entries
+            if type(of) is not dict
+        )
+        lists = [(f"{at}{key}", entry[key]) for at, entry in entries if entry.get(key) is not None]
+        sound(Finding(place, at, f"{shown(of)} isn't a list; {_HINT}") for at, of in lists if type(of) is not list)
+        below = ((f"{name}[{at}].", entry) for name, of in lists for at, entry in enumerate(of))
 
 
 def _add_log_dirs(

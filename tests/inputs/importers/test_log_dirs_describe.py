@@ -62,3 +62,21 @@ def test_log_dirs_below_a_line_with_braces() -> None:
     """A line with braces, from a logger, may precede the JSON."""
     text = '[main] {x} WARN\n{"brokers":[{"broker":1,"logDirs":[{"partitions":[{"partition":"a-0","size":7}]}]}]}\n'
     assert {("a", 0): 7} == log_dirs_describe.read_part(text, "l").sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"brokers":{"1":{"logDirs":[]}}}', "brokers: {'1': {'logDirs': []}} isn't a list"),
+        ('{"brokers":[{"broker":1,"logDirs":{"/a":[]}}]}', "brokers[0].logDirs: {'/a': []} isn't a list"),
+        ('{"brokers":[{"broker":1,"logDirs":["/a"]}]}', "brokers[0].logDirs[0]: '/a' isn't an object"),
+        (
+            '{"brokers":[{"broker":1,"logDirs":[{"logDir":"/a","partitions":{"a-0":7}}]}]}',
+            "brokers[0].logDirs[0].partitions: {'a-0': 7} isn't a list",
+        ),
+    ],
+)
+def test_entries_are_in_lists(text: str, message: str) -> None:
+    """Without this, a file of another structure would count as one without sizes."""
+    with pytest.raises(ImportStateError, match=re.escape(f"{message}; allowed: what kafka-log-dirs --describe prints")):
+        log_dirs_describe.read_part(text, "l.txt")
