@@ -152,6 +152,10 @@ def _query_range(answer: Any, file: str) -> Iterator[Measurement]:
                 f"{file}: is an error of Prometheus: {answer.get('errorType')}: {str(answer.get('error'))[:200]!r}; "
                 "allowed: an answer with data"
             )
+        # Thanos and remote storage warn that a store didn't answer; VictoriaMetrics says that the answer is partial.
+        if answer.get("isPartial") or answer.get("warnings"):
+            said = f": {str(answer['warnings'])[:200]}" if answer.get("warnings") else ""
+            raise PlannerError(f"{file}: says that it is incomplete{said}; allowed: a complete answer")
         data = answer["data"]
         if data["resultType"] != "matrix":
             raise PlannerError(f"{file}: resultType is {data['resultType']!r}; allowed: matrix, as query_range answers")

@@ -187,6 +187,18 @@ def test_sizes_as_the_tool_prints_them() -> None:
             "f.json",
             "is an error of Prometheus: bad_data: 'no such range'; allowed: an answer with data",
         ),
+        (
+            "query_range",
+            '{"status": "success", "isPartial": true, "data": {"resultType": "matrix", "result": []}}',
+            "f.json",
+            "says that it is incomplete; allowed: a complete answer",
+        ),
+        (
+            "query_range",
+            '{"warnings": ["no StoreAPIs matched"], "data": {"resultType": "matrix", "result": []}}',
+            "f.json",
+            "says that it is incomplete: ['no StoreAPIs matched']; allowed",
+        ),
         ("query_range", "[1]", "f.json", "isn't an answer of query_range"),
         ("export", '{"metric": {"topic": "a"}}', "f.json", None),
         ("export", "[]", "f.json", "a line isn't a series of an export"),
