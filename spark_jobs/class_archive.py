@@ -1,4 +1,4 @@
-"""A class data archive (AppCDS) of what the sweep's sessions load, so that they start in about half the time.
+"""Makes a class data archive (AppCDS) of what the sweep's sessions load, so that they start in about half the time.
 
 The archive fits one Java and one Spark (see `java.class_archive`); sessions use it if it exists, and start without it
 if it doesn't.

@@ -1,8 +1,8 @@
 """The list of commands, with the summaries and examples of `--help`. Only this package prints and sets exit codes.
 
-Exit codes are like Terraform's: 0 done; 1 an error in the input or usage; 2, with `--detailed-exitcode`, if there is
-something to do; 3 if a plan exceeds one of the `limits` or the throttle can't work. stdout has the result, stderr
-progress and messages.
+Exit codes are like Terraform's: 0 done; 1 an error in the input or usage, or something that is refused; 2, with
+`--detailed-exitcode`, if there is something to do; 3 if a plan exceeds a limit, or can't be carried out as asked.
+stdout has the result, stderr progress and messages.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 The operator's own files in an earlier plan's folder (an inventory, Terraform's state) are kept. Writers of one folder
 take turns by a lock on a file beside it. The system releases the lock when its holder dies; the next writer cleans up
-after a writer that was killed.
+after a writer that was killed. Single files that commands write, such as a page, are replaced by the same rules.
 """
 
 import errno

@@ -1,8 +1,8 @@
 """Reads metric files as measures of topics and partitions: Prometheus' JSON and text, and output of Kafka's tools.
 
-Every value is one measure of a topic (by broker) or of a partition at one time; `load_profile` makes rates of them.
-The names are those that the JMX exporter gives Kafka's MBeans: `kafka.server:type=BrokerTopicMetrics` (bytes in and
-out, counters by topic and broker) and `kafka.log:type=Log` (`Size`, `LogEndOffset`, by partition and broker).
+Every value is one measure of a topic (by broker) or of a partition at one time; `spark_jobs.load_profile` makes rates
+of them. The names are those that the JMX exporter gives Kafka's MBeans: `kafka.server:type=BrokerTopicMetrics` (bytes
+in and out, counters by topic and broker) and `kafka.log:type=Log` (`Size`, `LogEndOffset`, by partition and broker).
 """
 
 import json

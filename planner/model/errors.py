@@ -1,7 +1,7 @@
 """The exceptions for everything that the planner refuses. Their text is one paragraph for the operator.
 
 The command line prints a `PlannerError` without a traceback and exits with its `exit_code`.
-Any other exception is a bug of the planner and keeps its traceback.
+Any other exception is a bug of the planner: one line says so, and `--debug` shows the traceback.
 """
 
 from collections.abc import Collection, Iterable, Sequence

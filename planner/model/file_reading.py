@@ -1,7 +1,7 @@
 """Reads files that somebody else wrote. Each kind has a maximum size, and nothing is read that might never end.
 
-Every input is read here, so that a device, a pipe without a writer, a file of 10 GB or a name that isn't text gives one
-clear error. The limits leave room for a cluster of some million replicas.
+Every input is first read here, so that a device, a pipe without a writer, a file of 10 GB or a name that isn't text
+gives one clear error. The limits leave room for a cluster of some million replicas.
 """
 
 import errno

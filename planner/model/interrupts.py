@@ -6,6 +6,8 @@ or a library waits, another thread ends the process after a few seconds.
 
 Each process is started in a new session, which a terminal's Ctrl-C doesn't reach, so the planner must end it.
 Spark's JVM starts Python workers, which start others. They stay in the JVM's session, even after the JVM is killed.
+
+What else a process needs from its system is here, too: a temporary folder, and how it keeps and returns freed memory.
 """
 
 import atexit

@@ -1,4 +1,6 @@
-"""Evaluates candidates: numbers in, scores out. Has no side effects, so it runs the same here and in Spark's workers.
+"""Evaluates candidates: numbers in, scores out. It runs the same here and in Spark's workers.
+
+Only a table of all scores, if one is asked for, is written to a folder.
 
 A candidate is made, judged and scored in one process; only the rows that the result needs leave this process.
 

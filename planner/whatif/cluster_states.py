@@ -3,7 +3,7 @@
 While Kafka moves a partition, its replicas are the new list followed by the replicas to be removed (KIP-455,
 `PartitionReassignmentReplicas`). New replicas are not in sync before the copy is complete. Partitions of a batch
 complete one by one, so each partition is in one of two conditions: copying or complete. A batch is judged by the worse
-condition of each partition; no possible mix is worse.
+condition of each partition; no possible mix is worse. `outcome` gives what a failure of brokers does to each partition.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,7 @@
-"""Consumer groups with their owners, and what moves if a member leaves or joins, or if partitions or racks change."""
+"""Consumer groups with their owners, and what moves if a member leaves or joins, or if partitions or racks change.
+
+If partitions are added, also the share of keys that get another partition, as Kafka's default partitioner hashes them.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,9 +1,9 @@
 """The order in which to restart brokers, rack by rack, and what each step refuses or puts at risk.
 
 The brokers of a rack restart together. If that makes a partition refuse writes with acks=all, lose its leader or get an
-out-of-sync one, they restart one after the other. No order avoids what a single broker causes, so it is announced.
-Every step is judged twice: from today's cluster, and with all replicas in sync, as they are before each step. Source:
-`kafka.cluster.Partition.appendRecordsToLeader` (NotEnoughReplicasException), KIP-966.
+out-of-sync one, they restart in as few steps as first fit finds. No order avoids what a single broker causes, so it is
+announced. Every step is judged twice: from today's cluster, and with all replicas in sync, as they are before each
+step. Source: `kafka.cluster.Partition.appendRecordsToLeader` (NotEnoughReplicasException), KIP-966.
 """
 
 import hashlib

@@ -2,6 +2,7 @@
 
 `sizing`: classes and prices must exist, a range must not be empty, and enough racks must exist to survive a failure.
 `traffic` and `prices`: bytes between racks need racks and rates, and the shares must add up to 100 %.
+Bytes, rates and times that are so small that they must lack a unit are refused here, too.
 """
 
 from collections import Counter

@@ -1,6 +1,7 @@
 """Reads one YAML file, and the state files that it names, as a `Spec`. This is the entry point of `inputs`.
 
-Only this module, `state_files` and the sources of a load open files; all other modules of `inputs` take text.
+Of a spec's files, only this module, `state_files` and the sources of a load open any; the modules for their content
+take text.
 """
 
 from collections.abc import Callable, Iterator

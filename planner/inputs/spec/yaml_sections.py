@@ -1,4 +1,4 @@
-"""One function for each section of the YAML except the cluster and its changes. It gives the values in base units."""
+"""One function for each section of the YAML that isn't in `build_spec`. It gives the section's values in base units."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
