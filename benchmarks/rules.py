@@ -25,7 +25,7 @@ from planner.plan.bound_section import gap_percent
 from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, adding, score
 from planner.strategies import optimum
-from planner.strategies.flow import tie_flows
+from planner.strategies.flow import tie_breaking
 from planner.sweep.apart_sides import with_sides
 
 # A capped broker may hold this percentage of an equal share. Every fourth broker is capped, so that several racks are.
@@ -195,8 +195,8 @@ def _of_case(name: str, spec: Spec) -> Iterator[str]:
 def _ties(name: str, spec: Spec) -> str:
     """A row on how much integer programs change in a case."""
     _timed(spec)  # so that imports on first use count for neither run
-    by_flows_alone = partial(tie_flows.ties_broken, exactly=False)
-    with patch.object(tie_flows, "ties_broken", lambda *args, exactly: by_flows_alone(*args)):
+    by_flows_alone = partial(tie_breaking.ties_broken, exactly=False)
+    with patch.object(tie_breaking, "ties_broken", lambda *args, exactly: by_flows_alone(*args)):
         problem, by_flows, before = _timed(spec)
     _, solution, seconds = _timed(spec)
     (flows, uneven), (touched, squares) = (_after_bytes(problem, each.assignment) for each in (by_flows, solution))

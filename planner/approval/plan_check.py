@@ -1,7 +1,7 @@
 """Checks that the approved plan is the one that would run: its folder against plan.json, the clock and the cluster.
 
 This module reads the files and the clock, and says when a plan has expired. `folder_check` decides what counts as
-changed, `plan_fit` what counts as stale.
+changed, `plan_against_cluster` what counts as stale.
 """
 
 import re
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from planner import __version__
-from planner.approval import plan_fit
-from planner.approval.cluster_now import Since, Sources, read_now, since
-from planner.approval.plan_fit import Difference, Fit, Standing
+from planner.approval import plan_against_cluster
+from planner.approval.changes_since_plan import Since, Sources, read_now, since
+from planner.approval.plan_against_cluster import Difference, Fit, Standing
 from planner.export import folder_check, templated_files
 from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
 from planner.model import amounts, file_reading
@@ -95,7 +95,7 @@ def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted(
     if wanted.strict_state and not sources.any:
         raise SetupError("--strict-state needs the cluster's state; allowed: with --state or --bootstrap-servers")
     seen = read_now(sources, with_log_dirs=any(row.log_dirs for row in plan.partitions)) if sources.any else None
-    fit = None if seen is None else plan_fit.fit(plan, seen)
+    fit = None if seen is None else plan_against_cluster.fit(plan, seen)
     after = None if seen is None else since(plan, seen)
     return Checked(plan, tuple(_refusals(path, plan, wanted, found, fit, after)), found, fit, after)
 

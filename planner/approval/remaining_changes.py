@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from msgspec import structs
 from msgspec.structs import asdict
 
-from planner.approval.cluster_now import Now
-from planner.approval.plan_fit import PlanOnCluster, Standing, broker_differences, path_of, standing_of_new
+from planner.approval.changes_since_plan import Now
+from planner.approval.plan_against_cluster import PlanOnCluster, Standing, broker_differences, path_of, standing_of_new
 from planner.export.folder_check import digest
 from planner.inputs.cluster_load import of_means, with_rates
 from planner.model import cluster

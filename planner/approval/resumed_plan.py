@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from planner.approval.cluster_now import Now
+from planner.approval.changes_since_plan import Now
 from planner.approval.remaining_changes import SHOWN, Rest, balance_of, rest_of, spec_of, with_traffic
 from planner.execution import batch_costs_and_risks, limits_and_safety
 from planner.execution.batch_costs_and_risks import Costs

@@ -103,8 +103,8 @@ GROUPS = {
         ),
     },
     "Kafka's own placement": {
-        "place": Listed("Show where Kafka places new partitions.", "place_seeds:place"),
-        "seeds": Listed("Find the seeds that explain each topic's assignment.", "place_seeds:seeds"),
+        "place": Listed("Show where Kafka places new partitions.", "place_and_seeds:place"),
+        "seeds": Listed("Find the seeds that explain each topic's assignment.", "place_and_seeds:seeds"),
     },
     "Housekeeping": {
         "render": Listed("Write all files of PLAN again, byte for byte.", "planning:render"),

@@ -25,7 +25,7 @@ from planner.whatif import (
     consumers_sweep,
     failure_simulation,
     failures_report,
-    group_events,
+    group_events_and_keys,
     restart_steps,
 )
 from planner.whatif.assignors import importable
@@ -33,7 +33,7 @@ from planner.whatif.consumers_report import ConsumersQuestion
 from planner.whatif.consumers_sweep import ConsumersSweep
 from planner.whatif.failure_sets import KINDS, MOST, RACKS
 from planner.whatif.failures_report import Subject
-from planner.whatif.group_events import Group
+from planner.whatif.group_events_and_keys import Group
 
 
 def find(path: Path, plan: Path | None) -> Subject:
@@ -198,7 +198,7 @@ def restart(path: Path, out: Path | None, at_most: int | None, form: Format, det
 
 def _groups(spec: Spec, names: Sequence[str]) -> tuple[Group, ...]:
     """The groups of these names, or all if there are none. PlannerError for a name that isn't in `consumers`."""
-    groups = group_events.resolve(spec.consumers, spec.cluster.topics)
+    groups = group_events_and_keys.resolve(spec.consumers, spec.cluster.topics)
     known = {group.name for group in groups}
     for name in names:
         if name not in known:
@@ -222,8 +222,8 @@ def _swept(
     spec: Spec, groups: Sequence[Group], consumers: tuple[int, int] | None, engine: EngineOptions
 ) -> ConsumersSweep:
     """The section of `--sweep`: each number of consumers with each assignor, computed here or on Spark."""
-    unit = group_events.measure(spec.cluster)
-    loads = group_events.loads(spec.cluster.topics, unit)
+    unit = group_events_and_keys.measure(spec.cluster)
+    loads = group_events_and_keys.loads(spec.cluster.topics, unit)
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
     rows = consumers_sweep.rows(groups, *(consumers or (None, None)))
     asked = [partial(consumers_sweep.evaluate, study, row) for row in rows]

@@ -11,22 +11,17 @@ import click
 from planner.cli.output import FILE, PATH, echo_line, echo_page, live_options, say
 from planner.export import folder_check, folder_swap
 from planner.export.output_folder import quiet, replace_file, require_unchanged, require_unread
-from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.terraform_show import left_out, targets
 from planner.inputs.spec.yaml_sections import PROFILES, REFUSED
 from planner.inputs.state.live_cluster import live_parts
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
-from planner.inputs.state.spec_writer import TITLE, Imported, describe, log_dirs, text, topic_configs
+from planner.inputs.state.spec_writer import TITLE, Imported, text, too_long, with_state_files
 from planner.inputs.state.state_files import read_all
 from planner.inputs.state.state_notes import conditions
 from planner.model import interrupts
 from planner.model.cluster import Broker, brokers_holding
-from planner.model.errors import ImportStateError, SetupError
+from planner.model.errors import SetupError
 from planner.model.formats import counted, printable, size
-
-# With more partitions, the YAML is slow to read, and too long for people.
-MOST_INLINE = 2_000
-_STATE_FILES = ("topics-describe.txt", "log-dirs.json", "topic-configs.txt")
 
 
 @dataclass(frozen=True)
@@ -79,10 +74,8 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     if merged.platform and not imported.profile:
         notes += (f"no cap on replicas is published for {merged.platform}: cluster.profile is left out",)
     if options.out is None:
-        count = sum(len(topic.partitions) for topic in imported.topics)
-        # Reading a YAML takes a second or two per thousand partitions.
-        large = f"{count:,} partitions make a YAML that takes long to read: with --output they go into files beside it"
-        return Result(text(imported), _found(imported), (*notes, large) if count > MOST_INLINE else notes)
+        large = too_long(imported)
+        return Result(text(imported), _found(imported), (*notes, large) if large else notes)
     return _written(imported, notes, options.out)
 
 
@@ -128,13 +121,8 @@ def _imported(merged: Merged, options: ImportOptions) -> Imported:
 
 def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
     """Writes the YAML, and with many partitions the state into files beside it. Each file is replaced as a whole."""
-    count = sum(len(topic.partitions) for topic in imported.topics)
     folder = out.with_name(f"{out.stem}.state")
-    beside = {} if count <= MOST_INLINE else _state_files(imported)
-    if beside:
-        described, sizes, configs = (f"{folder.name}/{name}" if name in beside else None for name in _STATE_FILES)
-        state = {"assignment": described, "sizes": sizes, "files": [configs] if configs else None}
-        imported = replace(imported, state={key: value for key, value in state.items() if value})
+    imported, beside = with_state_files(imported, folder.name)
     written = text(imported)
     try:
         # Both or none are written, because the old YAML doesn't fit the new state.
@@ -148,30 +136,6 @@ def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
         raise SetupError(f"{out}: can't be written: {error.strerror}; what was there is as it was") from error
     paths = (*(folder / name for name in sorted(beside)), out)
     return Result(written, _found(imported), notes, tuple(map(str, paths)))
-
-
-def _state_files(imported: Imported) -> dict[str, str]:
-    """The state in the format of Kafka's tools, by file name; empty if reading it back would give another state.
-
-    The topics' own configurations have a file if the sources distinguish them from inherited ones.
-    """
-    described, listed = describe(imported.topics), topic_configs(imported.topics)
-    inherited = any(topic.effective_config for topic in imported.topics)
-    told = not inherited and any(topic.config for topic in imported.topics)
-    try:
-        parts = [topics_describe.read_part(described, "")]
-        parts += [brokers_and_configs.read_configs(listed, "")] if told else []
-        back = merge(parts)
-    except ImportStateError:
-        return {}
-    unsized = tuple(
-        replace(topic, partitions=tuple(replace(each, size_bytes=0) for each in topic.partitions))
-        for topic in imported.topics
-    )
-    if back.assignment.topics != unsized or back.config_defaults:
-        return {}
-    sizes = {_STATE_FILES[1]: log_dirs(imported.topics, imported.sizes)} if imported.sizes else {}
-    return {_STATE_FILES[0]: described, **sizes, **({_STATE_FILES[2]: listed} if told else {})}
 
 
 def _require_ours(folder: Path, out: Path) -> None:

@@ -29,7 +29,7 @@ from planner.model.load_history import About
 from planner.model.spec import Spec
 from planner.plan.document import codec
 from planner.report.terminal import Detail
-from planner.whatif import growth_cases, growth_report, load_report, sizing, sizing_report
+from planner.whatif import brokers_for_growth, growth_report, load_report, sizing, sizing_report
 
 
 @click.command()
@@ -145,9 +145,9 @@ def growth(path: Path, months: int, engine: EngineOptions, form: Format) -> int:
         raise PlannerError(
             f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
         )
-    cases = growth_cases.cases(spec, months)
-    rows = computed(engine, spark_wanted, growth_cases.questions(cases))
-    found = growth_report.document(spec, cases, growth_cases.as_it_is(cases[0]), rows)
+    cases = brokers_for_growth.cases(spec, months)
+    rows = computed(engine, spark_wanted, brokers_for_growth.questions(cases))
+    found = growth_report.document(spec, cases, brokers_for_growth.as_it_is(cases[0]), rows)
     output.show_found(form, lambda: codec.as_json(found), lambda: growth_report.view(found))
     return 0
 

@@ -37,11 +37,11 @@ from planner.sweep.candidates import without_pandas
 from planner.sweep.choice import Alternative, with_variant
 from planner.sweep.evaluate import Search
 from planner.whatif import (
+    brokers_for_growth,
     consumers_report,
     failure_simulation,
     failures_report,
-    group_events,
-    growth_cases,
+    group_events_and_keys,
     growth_report,
 )
 from planner.whatif.assignors import importable
@@ -107,7 +107,7 @@ def with_sections(spec: Spec, plan: Plan) -> Plan:
     asked, changed = spec.report, with_variant(spec, plan.choice.variant)
     consumers = None
     if asked.consumers:
-        groups = group_events.resolve(changed.consumers, changed.cluster.topics)
+        groups = group_events_and_keys.resolve(changed.consumers, changed.cluster.topics)
         consumers = consumers_report.section(ConsumersQuestion(changed, groups, {}, plan=plan))
     told = structs.replace(
         plan,
@@ -153,11 +153,11 @@ def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
 
     If no broker gets full in that plan, no more brokers are tried.
     """
-    base, *others = growth_cases.cases(spec, months)
-    planned = growth_cases.given(base, assigned(base.forecast.problem, plan.replica_lists))
+    base, *others = brokers_for_growth.cases(spec, months)
+    planned = brokers_for_growth.given(base, assigned(base.forecast.problem, plan.replica_lists))
     cases = [base] if planned["first"] < 0 else [base, *others]
-    rows = [planned, *(growth_cases.evaluate(each) for each in cases[1:])]
-    return growth_report.section(spec, cases, growth_cases.as_it_is(base), rows)
+    rows = [planned, *(brokers_for_growth.evaluate(each) for each in cases[1:])]
+    return growth_report.section(spec, cases, brokers_for_growth.as_it_is(base), rows)
 
 
 def rendered_files(plan: Plan) -> dict[str, bytes]:

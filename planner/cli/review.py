@@ -10,7 +10,7 @@ from typing import Any, Literal
 import click
 
 from planner.approval import plan_check, plan_diff, resumed_plan
-from planner.approval.cluster_now import Sources, read_now, with_load
+from planner.approval.changes_since_plan import Sources, read_now, with_load
 from planner.approval.plan_check import Checked, Wanted
 from planner.cli import one_spec, output
 from planner.cli.failures_restart_consumers import rendered

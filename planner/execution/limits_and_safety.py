@@ -7,7 +7,7 @@ from typing import Annotated
 from planner.execution.batch_costs_and_risks import CopyFlow, Costs, Peak, endless
 from planner.model.build_problem import brokers_after
 from planner.model.cluster import ANY
-from planner.model.document_fields import PPM, BrokerId, Count, Section, doc
+from planner.model.document_fields import PPM, BrokerId, Count, Section, SpecLimits, doc
 from planner.model.errors import UnsafePlanError
 from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, percent, size, stated
 from planner.model.spec import LIMIT_FIELDS, OF_RACKS, OF_SIZES, Spec
@@ -127,6 +127,18 @@ def most_on_disks(spec: Spec, peaks: Sequence[Peak], held_bytes: Mapping[int, in
     return {
         peak.broker: max(_allowed(spec, peak), held_bytes[peak.broker]) for peak in peaks if peak.disk_bytes is not None
     }
+
+
+def most_while_running(limits: SpecLimits, disk_bytes: int | None, held_bytes: int) -> int | None:
+    """The bytes that a broker may hold while a playbook runs: `limits.disk_used` of its disk, or all of it; None: any.
+
+    A broker above that today mustn't stop the plan that relieves it, nor its rollback, and topics grow: it may fill
+    half of what is left of its disk. One that holds more than its disk has no limit, because the disk is larger.
+    """
+    if disk_bytes is None or held_bytes > disk_bytes:
+        return None
+    limit = limits.on_disk(disk_bytes)
+    return limit if held_bytes <= limit else (held_bytes + disk_bytes) // 2
 
 
 def unsafe(spec: Spec, costs: Costs) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from planner.execution.limits_and_safety import most_while_running
 from planner.model.cluster import ANY, PartitionKey
 from planner.model.document_fields import TopicPartition
 from planner.plan import headline
@@ -138,18 +139,12 @@ def racks(plan: Plan) -> dict[int, str]:
 
 
 def disk_limits(plan: Plan) -> dict[int, int]:
-    """The bytes that each broker with a stated disk may hold: `limits.disk_used` of the disk, or all of it.
-
-    A broker above that today mustn't stop the plan that relieves it, nor its rollback, and topics grow: it may
-    fill half of what is left of its disk. One that holds more than its disk has no limit, because the disk is larger.
-    """
-    found = {}
-    for broker in plan.brokers:
-        if broker.disk_bytes is None or broker.before.size_bytes > broker.disk_bytes:
-            continue
-        limit, held = plan.spec.limits.on_disk(broker.disk_bytes), broker.before.size_bytes
-        found[broker.id] = limit if held <= limit else (held + broker.disk_bytes) // 2
-    return found
+    """The bytes that each broker with a stated disk may hold while the playbook runs."""
+    limits = plan.spec.limits
+    found = {
+        broker.id: most_while_running(limits, broker.disk_bytes, broker.before.size_bytes) for broker in plan.brokers
+    }
+    return {broker: most for broker, most in found.items() if most is not None}
 
 
 def log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:

@@ -35,7 +35,7 @@ from planner.strategies import leaders, new_partition_placement
 from planner.strategies.common_leaders import led_together
 from planner.strategies.flow.placement import copied, place
 from planner.strategies.flow.placement_network import Layout, lay_out
-from planner.strategies.flow.tie_exchanges import ties_broken
+from planner.strategies.flow.tie_breaking_exchanges import ties_broken
 from planner.strategies.lagrangian_bound import GRAIN, Certificate, least
 from planner.strategies.load_windows.balanced_placement import even
 from planner.strategies.load_windows.byte_loads import byte_loads

@@ -27,10 +27,10 @@ from planner.plan.document.whatif_types import (
     RebalancesSection,
 )
 from planner.report.view import Column, Joined, Lines, Name, Quantity, Sentence, Table, Value, View, ViewSection, told
-from planner.whatif import assignors, group_events
+from planner.whatif import assignors, group_events_and_keys
 from planner.whatif.assignors import Ownership
 from planner.whatif.consumers_sweep import ConsumersSweep, SweptCombination, SweptGroup
-from planner.whatif.group_events import Group, LoadUnit, PartitionLoads, Racks, ReplicasOf, spread
+from planner.whatif.group_events_and_keys import Group, LoadUnit, PartitionLoads, Racks, ReplicasOf, spread
 
 _IN_BROKER = (*assignors.SERVER_ASSIGNORS, assignors.SHARE_ASSIGNOR)
 _NAMES_SHOWN = 6
@@ -90,7 +90,7 @@ def document(question: ConsumersQuestion) -> ConsumersDocument:
     found = section(question)
     # A shell may pass bytes that aren't text.
     data = {key: key.encode("utf-8", "surrogateescape") for key in question.keys}
-    with_keys, goes_to = list[GrownTopicRow](), group_events.partition_of
+    with_keys, goes_to = list[GrownTopicRow](), group_events_and_keys.partition_of
     for row in found.partition_counts:
         keys = tuple(
             KeyRow(key=key, before=goes_to(each, row.before), after=goes_to(each, row.after))
@@ -110,17 +110,17 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
     New partitions have the load that the spec's changes state for them, else none.
     """
     spec = question.spec
-    unit = group_events.measure(spec.cluster)
+    unit = group_events_and_keys.measure(spec.cluster)
     replicas = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
     today = replicas, {broker.id: broker.rack for broker in spec.cluster.brokers}
     moved = {row.key: row.replicas for row in question.plan.partitions} if question.plan else {}
     after = {**replicas, **moved}, {each.id: each.rack for each in brokers_after(spec)}
     grown = {**{new.topic: new.count for new in spec.changes.new_partitions if new.first}, **question.grown}
-    loads = group_events.loads(spec.cluster.topics, unit, spec.changes.new_partitions)
+    loads = group_events_and_keys.loads(spec.cluster.topics, unit, spec.changes.new_partitions)
     if unit == "partitions":
         loads |= {(topic, number): 1 for topic, count in grown.items() for number in range(count)}
-    seen = group_events.seen_by_brokers(today, after)
-    facts = _GroupFacts(loads, unit, today, group_events.changed(today, after), seen, grown)
+    seen = group_events_and_keys.seen_by_brokers(today, after)
+    facts = _GroupFacts(loads, unit, today, group_events_and_keys.changed(today, after), seen, grown)
     return ConsumersSection(
         unit=unit,
         groups=tuple(_group_row(group, facts) for group in question.groups),
@@ -133,18 +133,18 @@ def _group_row(group: Group, facts: _GroupFacts) -> GroupRow:
         return {member: sorted(held) for member, held in owners.items()}
 
     shared = group.assignor == assignors.SHARE_ASSIGNOR
-    carried = group_events.carried(group.owners, facts.loads)
+    carried = group_events_and_keys.carried(group.owners, facts.loads)
     tried = dict.fromkeys((group.assignor,) if shared else (*assignors.ASSIGNORS, group.assignor))
     return GroupRow(
         group=group.name,
         assignor=group.assignor,
         observed=group.observed,
-        as_assigned=in_order(group_events.reassigned(group).owners) == in_order(group.owners),
+        as_assigned=in_order(group_events_and_keys.reassigned(group).owners) == in_order(group.owners),
         topics=dict(group.counts),
-        differing=group_events.differing(group),
+        differing=group_events_and_keys.differing(group),
         members=tuple(_member(group, member, carried.get(member, 0), facts) for member in group.members),
         spread=spread(group.owners, facts.loads),
-        events=group_events.events(group, facts.grown, facts.loads),
+        events=group_events_and_keys.events(group, facts.grown, facts.loads),
         assignors=tuple(_assignor(group, name, facts.loads) for name in tried),
         rebalances=_rebalances(group, facts),
     )
@@ -158,7 +158,7 @@ def _member(group: Group, member: str, load: int, facts: _GroupFacts) -> MemberR
         topics=tuple(group.members[member]),
         partitions=len(held),
         load=load,
-        read_in_rack=group_events.read_in_rack(group, member, *facts.today),
+        read_in_rack=group_events_and_keys.read_in_rack(group, member, *facts.today),
         owns=tuple(
             OwnedRow(topic=topic, partitions=tuple(partition for _, partition in of_topic))
             for topic, of_topic in groupby(held, key=lambda each: each[0])
@@ -168,15 +168,15 @@ def _member(group: Group, member: str, load: int, facts: _GroupFacts) -> MemberR
 
 def _assignor(group: Group, name: str, loads: PartitionLoads) -> AssignorRow:
     """The group under another assignor, from the start: how even it is, and what its worst event moves."""
-    owners = group_events.assigned(group, name, None)
+    owners = group_events_and_keys.assigned(group, name, None)
     other = replace(group, assignor=name, owners=owners, observed=False)
-    happened = group_events.of_members(other, loads)
+    happened = group_events_and_keys.of_members(other, loads)
     return AssignorRow(
         assignor=name,
         spread=spread(owners, loads),
         most_moved=max((each.moved for each in happened), default=0),
         most_paused=max((each.paused for each in happened), default=0),
-        cooperative=name in group_events.COOPERATIVE,
+        cooperative=name in group_events_and_keys.COOPERATIVE,
     )
 
 
@@ -185,12 +185,12 @@ def _rebalances(group: Group, facts: _GroupFacts) -> RebalancesSection:
     seen = facts.seen_by_brokers if group.assignor in _IN_BROKER else facts.moving if group.racks else ()
     moving = sorted(each for each in seen if each[0] in group.counts)
     more = {topic: count for topic, count in facts.grown.items() if count > group.counts.get(topic, count)}
-    then = group_events.reassigned(replace(group, counts={**group.counts, **more}))
+    then = group_events_and_keys.reassigned(replace(group, counts={**group.counts, **more}))
     return RebalancesSection(
         partitions_in_other_racks=tuple(TopicPartition(topic=topic, partition=number) for topic, number in moving),
         topics_with_more_partitions=tuple(sorted(more)),
         rebalances=bool(moving or more),
-        paused=group_events.paused(group, then.owners) if moving or more else 0,
+        paused=group_events_and_keys.paused(group, then.owners) if moving or more else 0,
     )
 
 
@@ -199,7 +199,7 @@ def _partition_counts(spec: Spec, grown: Mapping[str, int]) -> Iterator[Partitio
     counts = {topic.name: len(topic.partitions) for topic in spec.cluster.topics}
     for topic in sorted(topic for topic, count in grown.items() if count != counts.get(topic, count)):
         before, after = counts[topic], grown[topic]
-        moved = round(float(100 * group_events.moved_share(before, after)), 3)
+        moved = round(float(100 * group_events_and_keys.moved_share(before, after)), 3)
         yield PartitionCountRow(topic=topic, before=before, after=after, keys_moved_percent=moved, keys=())
 
 

@@ -17,7 +17,7 @@ from planner.model.document_fields import Section
 from planner.model.spec import Growth
 from planner.whatif import assignors
 from planner.whatif.assignors import ASSIGNORS, SHARE_ASSIGNOR
-from planner.whatif.group_events import Group, spread
+from planner.whatif.group_events_and_keys import Group, spread
 
 TODAY = "today"
 # The assignors, sorted by how little they move when members come and go; those that move least come first.

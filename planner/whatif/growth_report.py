@@ -26,7 +26,16 @@ from planner.plan.document.whatif_types import (
     GrowthTopicRow,
 )
 from planner.report.view import Column, Lines, Name, Quantity, Sentence, Table, Value, View, ViewSection, told
-from planner.whatif.growth_cases import COPIED, MOST_TIMES, PLANNED, GrowthCase, Row, at_least, chosen, classes_of
+from planner.whatif.brokers_for_growth import (
+    COPIED,
+    MOST_TIMES,
+    PLANNED,
+    GrowthCase,
+    Row,
+    at_least,
+    chosen,
+    classes_of,
+)
 
 FORMAT_VERSION = "1.0"
 _TOO_MANY = f"not planned: more than {MOST_TIMES} times today's brokers, or more brokers than replicas"

@@ -27,7 +27,7 @@ from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.strategies.work_limits import SIZED
-from planner.whatif.growth_cases import COPIED, GrowthCase, Row, case_of, copied, free_ids
+from planner.whatif.brokers_for_growth import COPIED, GrowthCase, Row, case_of, copied, free_ids
 
 
 @dataclass(frozen=True)

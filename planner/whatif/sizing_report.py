@@ -15,7 +15,7 @@ from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, 
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOR, Drawing, Mark
 from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, told
-from planner.whatif.growth_cases import Row
+from planner.whatif.brokers_for_growth import Row
 from planner.whatif.sizing import Combination, asked, spec_of
 
 FORMAT_VERSION = "1.0"

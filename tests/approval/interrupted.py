@@ -11,7 +11,7 @@ from clusters import no_racks, spec_of
 from plan_documents import typed
 
 from planner.approval import resumed_plan
-from planner.approval.cluster_now import Now
+from planner.approval.changes_since_plan import Now
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Partition, Topic
 from planner.model.spec import BatchRules, Changes, Execution, Spec

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from planner.approval import adopted_plan, resumed_plan
 from planner.approval.adopted_plan import Adopted
-from planner.approval.cluster_now import Now
+from planner.approval.changes_since_plan import Now
 from planner.cli import one_spec
 from planner.inputs.spec import reading
 from planner.model.balance import Balance, Tolerance

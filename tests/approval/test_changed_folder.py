@@ -16,7 +16,7 @@ from plan_documents import plan_id
 from rich.console import Console
 
 from planner.approval import plan_check
-from planner.approval.cluster_now import Sources
+from planner.approval.changes_since_plan import Sources
 from planner.cli import one_spec, whatif_fleet
 from planner.export.folder_check import SUMS, entries, sums
 from planner.plan.document.plan_types import Plan

@@ -17,7 +17,7 @@ from plan_documents import change, document, typed
 from state_texts import read_topics
 
 from planner.approval import plan_check as approval
-from planner.approval.cluster_now import Now, Sources
+from planner.approval.changes_since_plan import Now, Sources
 from planner.cli.main import main
 from planner.export.folder_check import SUMS, digest, sums
 from planner.inputs.state.spec_writer import describe

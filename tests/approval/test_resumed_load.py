@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from folders import ROOT
 
-from planner.approval.cluster_now import Now, with_load
+from planner.approval.changes_since_plan import Now, with_load
 from planner.approval.remaining_changes import with_traffic
 from planner.cli.commands import commands
 from planner.inputs.spec import reading

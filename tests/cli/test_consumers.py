@@ -7,7 +7,7 @@ import json
 import pytest
 from folders import DATA, ROOT
 
-from planner.whatif import group_events
+from planner.whatif import group_events_and_keys
 
 EXAMPLE = ROOT / "examples" / "consumers" / "consumers.yaml"
 GOLDEN = DATA / "consumers"
@@ -123,8 +123,8 @@ def test_more_partitions(answer):
     key = next(each["keys"][0] for each in found["partition_counts"] if each["topic"] == "orders")
     assert {
         "key": "k",
-        "before": group_events.partition_of(b"k", 4),
-        "after": group_events.partition_of(b"k", 8),
+        "before": group_events_and_keys.partition_of(b"k", 4),
+        "after": group_events_and_keys.partition_of(b"k", 8),
     } == key
 
 
@@ -132,7 +132,7 @@ def test_a_key_is_any_bytes(answer):
     """A key may be any bytes; the bytes from the shell are hashed."""
     found = answer("  - {group: g, topics: ['*'], members: 2}", "--add-partitions", "orders=8", "--key", "\udcff")
     (count,) = found["partition_counts"]
-    assert [group_events.partition_of(b"\xff", 8)] == [key["after"] for key in count["keys"]]
+    assert [group_events_and_keys.partition_of(b"\xff", 8)] == [key["after"] for key in count["keys"]]
 
 
 def test_changed_racks_make_groups_with_racks_rebalance(answer):

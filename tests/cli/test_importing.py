@@ -97,7 +97,7 @@ def test_large_states_are_written_beside_the_yaml(
     described: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A large state is written into files beside the YAML; a folder with other files is refused."""
-    monkeypatch.setattr("planner.cli.importing.MOST_INLINE", 0)
+    monkeypatch.setattr("planner.inputs.state.spec_writer.MOST_INLINE", 0)
     out, state = tmp_path / "c.yaml", tmp_path / "c.state"
     for _ in range(2):
         assert 0 == command(described, "-o", out)
@@ -119,7 +119,7 @@ def test_captures_in_the_folder_beside_the_yaml_are_not_replaced(
     read: str, described: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A folder with the same file names may hold the operator's own captures, or files that were edited since."""
-    monkeypatch.setattr("planner.cli.importing.MOST_INLINE", 0)
+    monkeypatch.setattr("planner.inputs.state.spec_writer.MOST_INLINE", 0)
     out, state = tmp_path / "c.yaml", tmp_path / "c.state"
     state.mkdir()
     for path in ("c.state/topics-describe.txt", "other.txt"):

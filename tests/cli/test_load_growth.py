@@ -18,7 +18,7 @@ from planner.inputs import load_profile_file
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, SpecError
 from planner.model.load_history import About, Span
-from planner.whatif import growth_cases
+from planner.whatif import brokers_for_growth
 
 HOURS = [float(1000 + hour) for hour in range(168)]
 
@@ -184,7 +184,7 @@ def test_spark_gives_the_same_rows(spark, partitions):
     """Spark gives the same rows with any number of tasks."""
     from spark_jobs import worker_tasks
 
-    cases = growth_cases.cases(reading.load(DATA / "spec.yaml"), 6)
+    cases = brokers_for_growth.cases(reading.load(DATA / "spec.yaml"), 6)
 
-    asked = growth_cases.questions(cases)
+    asked = brokers_for_growth.questions(cases)
     assert [each() for each in asked] == worker_tasks.answers(spark, asked, partitions)

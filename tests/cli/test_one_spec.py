@@ -23,7 +23,7 @@ from planner.report import markdown
 from planner.report.view import Column, Lines, Table, View, ViewSection
 from planner.strategies import optimum
 from planner.strategies.work_limits import OTHERS
-from planner.whatif import growth_cases as growth
+from planner.whatif import brokers_for_growth as growth
 
 CLUSTER = """
 version: 1
@@ -269,12 +269,14 @@ def test_what_cannot_be_told_is_said(tmp_path):
 @pytest.mark.slow
 def test_growth_is_planned_with_little_work(monkeypatch):
     """For growth the solver runs with little work; here its plan is within 5 % of the bound."""
-    from planner.whatif import growth_cases
+    from planner.whatif import brokers_for_growth
 
     asked = []
     original = optimum.solve
     monkeypatch.setattr(
-        growth_cases.optimum, "solve", lambda *args, worth: asked.append(worth) or original(*args, worth=worth)
+        brokers_for_growth.optimum,
+        "solve",
+        lambda *args, worth: asked.append(worth) or original(*args, worth=worth),
     )
     data = DATA / "growth" / "spec.yaml"
     _, case, *_ = growth.cases(reading.load(data), 12)

@@ -15,7 +15,7 @@ from planner.model.errors import SpecError
 from planner.model.growth_forecast import at_history_end
 from planner.model.load_history import About, Span
 from planner.model.spec import Choice, Rate
-from planner.whatif import growth_cases
+from planner.whatif import brokers_for_growth
 
 SPAN = Span(MONDAY, MONDAY + 28 * 24)
 SPEC = """\
@@ -88,7 +88,7 @@ def test_a_topic_that_began_in_the_history_can_be_forecast(tmp_path: Path) -> No
     found = reading.load(spec(tmp_path))
 
     assert [Rate("orders", 99_000_000)] == [*found.growth.rates]
-    cases = growth_cases.cases(found, 120)
+    cases = brokers_for_growth.cases(found, 120)
     sizes = cases[0].forecast.sizes(120)
     assert ((sizes >= 0) & (sizes < 2**62)).all()
 

@@ -20,7 +20,7 @@ from planner.report import plan_sections_and_next_steps, summary
 from planner.report.view import Quantity
 from planner.sweep import evaluate
 from planner.sweep.choice import Swept, alternatives
-from planner.whatif import growth_cases
+from planner.whatif import brokers_for_growth
 
 
 def asked(*rates: Rate, disk: int | None = 1000, **rest: object) -> Spec:
@@ -73,11 +73,11 @@ def test_every_candidate_lasts_as_long_as_growth_says(months: int | None) -> Non
     (alternative,) = alternatives(spec)
     problem, every = alternative.problem, alternative.candidates
     rows = evaluate.run(problem, every).scores.to_pylist()
-    (case, *_) = growth_cases.cases(spec, ahead)
+    (case, *_) = brokers_for_growth.cases(spec, ahead)
     assert {"unchanged", "kafka_classic", "kafka_striped", "optimum"} < {row["strategy"] for row in rows}
     for row in rows:
         assignment = evaluate.propose(problem, every, row["candidate"]).assignment
-        first = growth_cases.given(case, assignment)["first"]
+        first = brokers_for_growth.given(case, assignment)["first"]
         assert (ahead + 1 if first < 0 else first) == row["months_until_full"]
         assert slowly(spec, problem, assignment, ahead) == row["months_until_full"]
     assert min(3, ahead + 1) == rows[0]["months_until_full"]

@@ -17,7 +17,7 @@ from planner.report import markdown, terminal
 from planner.whatif import consumers_sweep
 from planner.whatif.assignors import ASSIGNORS
 from planner.whatif.consumers_report import ConsumersQuestion, document, view
-from planner.whatif.group_events import loads, resolve
+from planner.whatif.group_events_and_keys import loads, resolve
 
 SPEC = spec_of({1: "r", 2: "r", 3: "s"}, {"a": [[1], [2], [3], [1]]}, sizes={"a": [4, 2, 1, 1]})
 MEMBERS = (ConsumerMember("m", ("a",), "r"), ConsumerMember("n", ("a",)))

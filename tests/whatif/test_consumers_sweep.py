@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.model.spec import Growth
 from planner.plan.document.codec import as_json
 from planner.whatif.consumers_sweep import evaluate, rows, study, summary
-from planner.whatif.group_events import Group
+from planner.whatif.group_events_and_keys import Group
 
 LOADS = {("a", 0): 4, ("a", 1): 2, ("a", 2): 1, ("a", 3): 1, ("b", 0): 10}
 

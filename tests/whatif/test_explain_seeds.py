@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from placement_requests import requests
 
-from planner.cli.place_seeds import of_file
+from planner.cli.place_and_seeds import of_file
 from planner.model.cluster import Partition, Topic
 from planner.strategies import kafka_classic
 from planner.whatif import explain_seeds

@@ -14,7 +14,7 @@ from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
 from planner.model.spec import BrokerClass, Budget, Changes, Choice, Monthly, Rate
 from planner.plan.document.codec import as_json
 from planner.report import markdown
-from planner.whatif import growth_cases
+from planner.whatif import brokers_for_growth
 from planner.whatif.growth_report import GrowthDocument, document, section, view
 
 
@@ -30,9 +30,9 @@ def doubling(disk, **more):
 
 def told(spec, months=3):
     """The document for a spec."""
-    cases = growth_cases.cases(spec, months)
-    rows = [growth_cases.evaluate(each) for each in cases]
-    return as_json(document(spec, cases, growth_cases.as_it_is(cases[0]), rows))
+    cases = brokers_for_growth.cases(spec, months)
+    rows = [brokers_for_growth.evaluate(each) for each in cases]
+    return as_json(document(spec, cases, brokers_for_growth.as_it_is(cases[0]), rows))
 
 
 def test_the_first_limit_has_its_month_and_broker():
@@ -134,8 +134,8 @@ def test_a_plan_that_a_rule_chooses_may_be_another():
     spec = rated(size=1)
     chosen = replace(spec, sweep=replace(spec.sweep, choice=rule))
     said = "planned by balance here; with sweep.choose, planner whatif may choose another plan"
-    base = growth_cases.cases(chosen, 2)[:1]
-    of_plan = section(chosen, base, growth_cases.as_it_is(base[0]), [growth_cases.evaluate(base[0])])
+    base = brokers_for_growth.cases(chosen, 2)[:1]
+    of_plan = section(chosen, base, brokers_for_growth.as_it_is(base[0]), [brokers_for_growth.evaluate(base[0])])
     assert [False, True, False] == [
         said in notes for notes in (told(spec)["notes"], told(chosen)["notes"], of_plan.notes)
     ]

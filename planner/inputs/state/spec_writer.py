@@ -8,15 +8,17 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import yaml
 
+from planner.inputs.importers import brokers_and_configs, topics_describe
 from planner.inputs.importers.terraform_show import Targets
+from planner.inputs.state.merge import merge
 from planner.inputs.yaml_source import read_yaml
 from planner.model.cluster import OF_TOPIC, Broker, Config, PartitionKey, Topic
-from planner.model.errors import SpecError
+from planner.model.errors import ImportStateError, SpecError
 from planner.model.generated_text import with_digest, yaml_scalar
 
 _WORD = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
@@ -32,6 +34,9 @@ class _Dumper(yaml.SafeDumper):
 
 _Dumper.add_representer(float, _Dumper.represent_float)
 
+# With more partitions, the YAML is slow to read, and too long for people.
+MOST_INLINE = 2_000
+_STATE_FILES = ("topics-describe.txt", "log-dirs.json", "topic-configs.txt")
 TITLE = "Written by planner import; a part of a spec, to be completed with what is to change."
 
 
@@ -115,6 +120,51 @@ def _flow(value: object) -> str:
         return yaml_scalar(value)
     listed = yaml.dump([value], Dumper=_Dumper, default_flow_style=True, allow_unicode=True, width=sys.maxsize)
     return listed.strip()[1:-1]
+
+
+def too_long(imported: Imported) -> str:
+    """A note if there are so many partitions that they should be in files beside the YAML; else empty."""
+    count = sum(len(topic.partitions) for topic in imported.topics)
+    # Reading a YAML takes a second or two per thousand partitions.
+    long = f"{count:,} partitions make a YAML that takes long to read: with --output they go into files beside it"
+    return long if count > MOST_INLINE else ""
+
+
+def with_state_files(imported: Imported, folder: str) -> tuple[Imported, dict[str, str]]:
+    """The content with its partitions in files of a folder, and these files by name, if they are too many for a YAML.
+
+    Without files if they are few, or if reading them back would give another state.
+    """
+    files = _state_files(imported) if too_long(imported) else {}
+    if files:
+        described, sizes, configs = (f"{folder}/{name}" if name in files else None for name in _STATE_FILES)
+        state = {"assignment": described, "sizes": sizes, "files": [configs] if configs else None}
+        imported = replace(imported, state={key: value for key, value in state.items() if value})
+    return imported, files
+
+
+def _state_files(imported: Imported) -> dict[str, str]:
+    """The state in the format of Kafka's tools, by file name; empty if reading it back would give another state.
+
+    The topics' own configurations have a file if the sources distinguish them from inherited ones.
+    """
+    described, listed = describe(imported.topics), topic_configs(imported.topics)
+    inherited = any(topic.effective_config for topic in imported.topics)
+    told = not inherited and any(topic.config for topic in imported.topics)
+    try:
+        parts = [topics_describe.read_part(described, "")]
+        parts += [brokers_and_configs.read_configs(listed, "")] if told else []
+        back = merge(parts)
+    except ImportStateError:
+        return {}
+    unsized = tuple(
+        replace(topic, partitions=tuple(replace(each, size_bytes=0) for each in topic.partitions))
+        for topic in imported.topics
+    )
+    if back.assignment.topics != unsized or back.config_defaults:
+        return {}
+    sizes = {_STATE_FILES[1]: log_dirs(imported.topics, imported.sizes)} if imported.sizes else {}
+    return {_STATE_FILES[0]: described, **sizes, **({_STATE_FILES[2]: listed} if told else {})}
 
 
 def describe(topics: Iterable[Topic]) -> str:

@@ -22,10 +22,10 @@ from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import Windows
 from planner.strategies import lagrangian_bound
-from planner.strategies.flow import tie_flows
+from planner.strategies.flow import tie_breaking
 from planner.strategies.flow.placement import Placed, on_brokers, widened
 from planner.strategies.flow.placement_network import Layout, windowed
-from planner.strategies.flow.tie_exchanges import after_flows, settle, ties
+from planner.strategies.flow.tie_breaking_exchanges import after_flows, settle, ties
 from planner.strategies.lagrangian_bound import GRAIN, Case, Certificate
 from planner.strategies.load_windows import price_program
 from planner.strategies.load_windows.allowed_plans import allowed, closed, reached
@@ -190,7 +190,7 @@ def even(
         return None
     about, held, tied = facts(problem, layout, loads), wanted, None
     if problem.rebalance != "all":
-        tied = tie_flows.ties_broken(problem, layout, wanted, placed)
+        tied = tie_breaking.ties_broken(problem, layout, wanted, placed)
         held = widened(layout, wanted, tied)
     none = allowed(layout, wanted, closed(problem, problem.balance, layout.topic_count), loads)
     of_counts = reached(layout, none, loads, placed.chosen).replicas
@@ -222,7 +222,7 @@ def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
     """
     if _is_large(task) and _is_far(task, task.placement(placed.chosen)):
         return Best(), False
-    tied = tie_flows.ties_broken(task.problem, task.layout, task.wanted, placed)
+    tied = tie_breaking.ties_broken(task.problem, task.layout, task.wanted, placed)
     by_counts = task.placement(tied.chosen)
     as_it_is = not by_counts.outside().any()
     repair(by_counts, for_nothing=True, or_not_at_all=_is_large(task))

@@ -207,7 +207,7 @@ def planned(path: Path) -> dict[str, object]:
 @pytest.mark.parametrize("most_inline", [2_000, 10], ids=["inline", "state files beside it"])
 def test_an_import_gives_the_same_plan(most_inline: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An imported spec has the same plan as the state files from which it was imported."""
-    monkeypatch.setattr("planner.cli.importing.MOST_INLINE", most_inline)
+    monkeypatch.setattr("planner.inputs.state.spec_writer.MOST_INLINE", most_inline)
     files = {name: DATA / "kraft-4.1" / name for name in ("kafka-topics-describe.txt", "kafka-log-dirs-describe.txt")}
     for name, path in files.items():
         (tmp_path / name).write_bytes(path.read_bytes())

@@ -104,7 +104,7 @@ def test_what_is_far_outside_is_not_tried_without_prices_on_large_clusters(monke
     problem = replace(build_problem.build(cases.to_spec(cases.make("no-racks"))), balance=balance)
     small = optimum.solve(problem, balance)
     monkeypatch.setattr(balanced_placement, "_is_large", lambda _: True)
-    monkeypatch.setattr(balanced_placement.tie_flows, "ties_broken", None)
+    monkeypatch.setattr(balanced_placement.tie_breaking, "ties_broken", None)
     large = optimum.solve(problem, balance)
     basis = ScoringBasis.of(problem)
     moved = [int(score(basis, each.assignment).bytes_moved[0]) for each in (small, large)]

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 from itertools import chain
 
-from planner.approval.cluster_now import Now
+from planner.approval.changes_since_plan import Now
 from planner.export import ansible_vars
 from planner.model.cluster import ANY, Partition, PartitionKey, Topic, partition_name
 from planner.model.formats import counted, printable, replica_list

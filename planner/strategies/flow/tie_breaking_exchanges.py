@@ -1,6 +1,6 @@
 """The choice among equally cheap placements: fewer leaders and partitions changed, and copies within racks.
 
-If only counts have windows, flows choose (see `tie_flows`), and exchanges then move copies into the racks that
+If only counts have windows, flows choose (see `tie_breaking`), and exchanges then move copies into the racks that
 they are copied from. With windows of bytes, exchanges do all of it as well as they can. Rows of a topic exchange
 brokers if that costs nothing, keeps every count, and takes no load further outside its window. An exchange gains if a
 leader keeps its replica, if a partition stays as it is, or if bytes are copied from a broker of the same rack. The user
@@ -17,10 +17,10 @@ import numpy as np
 
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem
 from planner.scoring.windows import Windows
-from planner.strategies.flow import tie_flows
+from planner.strategies.flow import tie_breaking
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, widened
 from planner.strategies.flow.placement_network import Layout
-from planner.strategies.flow.tie_flows import leaders_today
+from planner.strategies.flow.tie_breaking import leaders_today
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.local_search_state import SearchPlacement, further, going, of_layout
 from planner.strategies.work_limits import TIE_CELLS, TIE_ROUNDS
@@ -77,7 +77,7 @@ def ties_broken(
     """
     if not len(layout.rows):
         return placed.chosen, True
-    placed = tie_flows.ties_broken(problem, layout, wanted, placed, exactly=exactly)
+    placed = tie_breaking.ties_broken(problem, layout, wanted, placed, exactly=exactly)
     by = ties(problem, layout)
     if by is None or not by.per_byte:
         return placed.chosen, placed.ties_proven

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from plan_documents import change, document, new_partitions, typed
 
-from planner.approval.cluster_now import Now, Sources, read_now
-from planner.approval.plan_fit import Fit, Standing, fit
+from planner.approval.changes_since_plan import Now, Sources, read_now
+from planner.approval.plan_against_cluster import Fit, Standing, fit
 from planner.model.cluster import LogDir, LogDirs, Partition, Topic
 
 # a-0 moves in two batches, a-1 changes its order, b-0 gets a replica, c-0 only another leader; broker 9 leaves.

@@ -7,7 +7,8 @@ Each objective is another flow over the arcs that all objectives before it leave
    `racks`, this comes before the windows of replicas: no leader changes to make counts more even.
 2. Partitions that gain or lose a replica. A flow can't charge a partition once, however many of its replicas leave. So
    a partition that could lose k replicas is charged 1/k for each of them, which is never more than the whole charge.
-   If a flow touches no more partitions than its total, rounded up, none is better. Else `fewest_touched` searches on.
+   If a flow touches no more partitions than its total, rounded up, none is better. Else `fewest_changed_partitions`
+   searches on.
 3. The sum of the squares of the replicas that arrive at each broker. Arriving replicas go through a separate node and
    on by arcs that cost 1, 3, 5 and so on, whose sum is the square. A topic's window on a broker limits the sum of
    staying and arriving replicas. If that window limits nothing that the objectives above left open, both bypass it,
@@ -29,7 +30,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_
 from planner.scoring.window_excess import EXCESS_STEPS
 from planner.scoring.windows import Windows
 from planner.strategies.flow import min_cost_flow
-from planner.strategies.flow.fewest_touched import SHARED, Arrivals, OpenTies, TieProgram, touching_fewest
+from planner.strategies.flow.fewest_changed_partitions import SHARED, Arrivals, OpenTies, TieProgram, touching_fewest
 from planner.strategies.flow.min_cost_flow import Face, face_of
 from planner.strategies.flow.placement import Placed, deal, place
 from planner.strategies.flow.placement_network import Layout, Network

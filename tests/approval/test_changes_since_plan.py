@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 from plan_documents import change, document, new_partitions, typed
 
-from planner.approval.cluster_now import CONFIG_MEANING, MEANING, Now, Reconfigured, Since, reconfigured, since
+from planner.approval.changes_since_plan import CONFIG_MEANING, MEANING, Now, Reconfigured, Since, reconfigured, since
 from planner.model.cluster import Config, Partition, Topic
 from planner.plan import cluster_sections
 from planner.plan.document import codec

@@ -7,7 +7,7 @@ import json
 import pytest
 from folders import DATA, EXAMPLES
 
-from planner.cli.place_seeds import of_file, seeds_document, seeds_view
+from planner.cli.place_and_seeds import of_file, seeds_document, seeds_view
 from planner.model.cluster import Partition, Topic
 from planner.model.document_fields import LARGEST_ID
 from planner.report import markdown

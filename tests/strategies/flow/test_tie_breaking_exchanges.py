@@ -16,9 +16,9 @@ from planner.model.cluster import Broker
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import AIMS, Changes
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies.flow import tie_exchanges
+from planner.strategies.flow import tie_breaking_exchanges
 from planner.strategies.flow.placement_network import lay_out
-from planner.strategies.flow.tie_exchanges import Ties, settle, ties
+from planner.strategies.flow.tie_breaking_exchanges import Ties, settle, ties
 from planner.strategies.load_windows.local_search_state import SearchPlacement, SearchState
 from planner.strategies.optimum import solve
 
@@ -139,7 +139,9 @@ def test_pairs_of_brokers_that_are_passed_over_have_nothing_to_exchange(
         quick, close = SearchPlacement(of, begun.copy()), SearchPlacement(of, begun.copy())
         settle(quick, of_rows)
         with monkeypatch.context() as patched:
-            patched.setattr(tie_exchanges, "_gainful", lambda placement, _: np.ones((placement.on.shape[1],) * 2, bool))
+            patched.setattr(
+                tie_breaking_exchanges, "_gainful", lambda placement, _: np.ones((placement.on.shape[1],) * 2, bool)
+            )
             settle(close, of_rows)
         assert np.array_equal(quick.on, close.on)
         moved += not np.array_equal(quick.on, begun)
@@ -206,7 +208,7 @@ def test_no_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ties(expansion("makespan"), lay_out(expansion("makespan"), 0)) is None
     still = problem_of(no_racks(1, 2), {"t": [(1,)]}, changes=Changes(rebalance="none"))
     assert ties(still, lay_out(still, 0)) is None
-    monkeypatch.setattr(tie_exchanges, "TIE_CELLS", 15)
+    monkeypatch.setattr(tie_breaking_exchanges, "TIE_CELLS", 15)
     assert ties(expansion(*AIMS), lay_out(expansion(*AIMS), 0)) is None
 
 

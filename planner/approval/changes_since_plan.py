@@ -1,7 +1,7 @@
 """Reads the cluster as it is now, from files or from the cluster itself, and finds what changed outside a plan.
 
-`plan_fit` checks the plan's own partitions. If other partitions changed, the plan's moves are still valid, but its
-figures describe the cluster as it was.
+`plan_against_cluster` checks the plan's own partitions. If other partitions changed, the plan's moves are still valid,
+but its figures describe the cluster as it was.
 """
 
 import hashlib

@@ -13,7 +13,7 @@ from planner.model.cluster import Apart, Broker
 from planner.model.document_fields import ReplicationFactorRow, SpecLimits
 from planner.model.spec import BrokerClass, Changes, Monthly, Rate
 from planner.scoring import independent_check
-from planner.whatif import growth_cases
+from planner.whatif import brokers_for_growth
 
 MB = 10**6
 
@@ -24,18 +24,18 @@ def cluster(disk=None, network=None, classes=(), months=3, **limits):
     brokers = tuple(replace(each, disk_bytes=disk, network_bytes_per_sec=network) for each in spec.cluster.brokers)
     rates = Monthly((Rate("*", 1_000_000),), classes)
     spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers), growth=rates, limits=SpecLimits(**limits))
-    return growth_cases.cases(spec, months)
+    return brokers_for_growth.cases(spec, months)
 
 
 def test_the_month_in_which_a_broker_is_full():
     """The month is the first that begins above the limit; broker 1 has five of eight partitions."""
     (base, *_) = cluster(disk=9_999)
-    now, planned = growth_cases.as_it_is(base), growth_cases.evaluate(base)
+    now, planned = brokers_for_growth.as_it_is(base), brokers_for_growth.evaluate(base)
 
     assert ([1, 2], 1) == (now["disk_month"], now["first"])
     assert ([2, 2], 2) == (planned["disk_month"], planned["first"])
     assert [40_000, 24_000] == now["size_bytes"]
-    assert [0, 1] == growth_cases.as_it_is(cluster(disk=9_999, disk_used_ppm=500_000)[0])["disk_month"]
+    assert [0, 1] == brokers_for_growth.as_it_is(cluster(disk=9_999, disk_used_ppm=500_000)[0])["disk_month"]
 
 
 def test_no_limit_is_reached_where_none_is_stated():
@@ -43,15 +43,15 @@ def test_no_limit_is_reached_where_none_is_stated():
     cases = cluster()
 
     assert ["as planned"] == [case.name for case in cases]
-    assert -1 == growth_cases.as_it_is(cases[0])["first"]
+    assert -1 == brokers_for_growth.as_it_is(cases[0])["first"]
 
 
 def test_network_limits_count_both_ways():
     """The larger of writes to replicas and reads from leaders counts against the network."""
     spec = rated(bytes_in=10, ppm=1_000_000, size=1)
     brokers = tuple(replace(each, network_bytes_per_sec=75) for each in spec.cluster.brokers)
-    (base, *_) = growth_cases.cases(replace(spec, cluster=replace(spec.cluster, brokers=brokers)), 3)
-    now = growth_cases.as_it_is(base)
+    (base, *_) = brokers_for_growth.cases(replace(spec, cluster=replace(spec.cluster, brokers=brokers)), 3)
+    now = brokers_for_growth.as_it_is(base)
 
     assert ([2, 3], [-1, -1]) == (now["network_month"], now["disk_month"])
     assert ([80, 80], [240, 0]) == (now["network_in"], now["network_out"])
@@ -63,20 +63,22 @@ def test_leaders_that_no_election_changes_go_on_sending():
     spec = spec_of(RACKS, {"t": [[1, 2]]}, leaders={"t": [2]}, changes=changes, growth=Monthly((Rate("*", 0),)))
     (topic,) = spec.cluster.topics
     read = replace(topic, partitions=tuple(replace(each, bytes_out_per_sec=10) for each in topic.partitions))
-    (base, *_) = growth_cases.cases(replace(spec, cluster=replace(spec.cluster, topics=(read,))), 1)
+    (base, *_) = brokers_for_growth.cases(replace(spec, cluster=replace(spec.cluster, topics=(read,))), 1)
 
-    assert [[0, 10]] * 2 == [each["network_out"] for each in (growth_cases.as_it_is(base), growth_cases.evaluate(base))]
+    assert [[0, 10]] * 2 == [
+        each["network_out"] for each in (brokers_for_growth.as_it_is(base), brokers_for_growth.evaluate(base))
+    ]
 
 
 def test_the_fewest_brokers_that_last():
     """For each class, from the fewest brokers for all bytes upwards, in the racks with the fewest brokers."""
     classes = (BrokerClass("small", 9_999), BrokerClass("big", 50_000), BrokerClass("tiny", 10))
     cases = cluster(disk=9_999, classes=classes, months=3)
-    rows = [growth_cases.evaluate(each) for each in cases]
+    rows = [brokers_for_growth.evaluate(each) for each in cases]
     expected = ["as planned", "5 × small", "6 × small", "1 × big", "2 × big", "3 × big", "4 × big"]
 
     assert expected == [case.name for case in cases]
-    assert {"small": "6 × small", "big": "1 × big"} == growth_cases.chosen(cases, rows)
+    assert {"small": "6 × small", "big": "1 × big"} == brokers_for_growth.chosen(cases, rows)
     problem = cases[2].forecast.problem
     assert [4, 4] == np.bincount(problem.broker_racks).tolist()
     assert Broker(2, "b").id < problem.broker_ids[2]
@@ -94,7 +96,7 @@ def test_the_caps_of_a_class_hold_for_the_brokers_that_are_added():
 
 def test_a_cluster_many_times_as_large_is_not_planned():
     """If more than four times today's brokers are needed, the number is stated, but no plan is tried."""
-    most = (growth_cases.MOST_TIMES - 1) * 2
+    most = (brokers_for_growth.MOST_TIMES - 1) * 2
     cases = cluster(disk=9_999, classes=(BrokerClass("small", 9_999),), months=3)
     beyond = cluster(disk=9_999, classes=(BrokerClass("small", 64_000 // (most + 3)),), months=3)
 
@@ -105,38 +107,38 @@ def test_a_cluster_many_times_as_large_is_not_planned():
 def test_a_plan_that_lasts_is_the_only_one_that_is_made(monkeypatch):
     """If a plan for today's windows lasts, no second plan for windows at the end is made."""
     made = []
-    solve = growth_cases.optimum.solve
+    solve = brokers_for_growth.optimum.solve
     monkeypatch.setattr(
-        growth_cases.optimum, "solve", lambda *args, **options: made.append(1) or solve(*args, **options)
+        brokers_for_growth.optimum, "solve", lambda *args, **options: made.append(1) or solve(*args, **options)
     )
 
-    assert (-1, 1) == (growth_cases.evaluate(cluster(disk=99_999)[0])["first"], len(made))
+    assert (-1, 1) == (brokers_for_growth.evaluate(cluster(disk=99_999)[0])["first"], len(made))
     made.clear()
-    assert (2, 2) == (growth_cases.evaluate(cluster(disk=9_999)[0])["first"], len(made))
+    assert (2, 2) == (brokers_for_growth.evaluate(cluster(disk=9_999)[0])["first"], len(made))
 
 
 def test_today_with_too_little_room_for_anything():
     """If the disks are too small today, there is still a plan, and its month is 0."""
     (base, *_) = cluster(disk=10)
 
-    assert 0 == growth_cases.evaluate(base)["first"]
+    assert 0 == brokers_for_growth.evaluate(base)["first"]
 
 
 def test_brokers_that_would_help_get_free_ids_below_the_largest_one():
     """Added brokers get free ids above today's; after Kafka's largest id, lower free ones."""
-    assert [8, 9] == list(islice(growth_cases.free_ids({0, 7}), 2))
-    assert [2**31 - 1, 1, 2] == list(islice(growth_cases.free_ids({0, 2**31 - 2}), 3))
+    assert [8, 9] == list(islice(brokers_for_growth.free_ids({0, 7}), 2))
+    assert [2**31 - 1, 1, 2] == list(islice(brokers_for_growth.free_ids({0, 2**31 - 2}), 3))
 
 
 def test_plans_keep_topics_apart(monkeypatch):
     """Growth's plans keep topics apart: no broker has both."""
     lists = {"a": [(1,), (2,), (3,), (1,)], "b": [(2,), (3,), (1,), (2,)]}
     spec = spec_of({1: None, 2: None, 3: None}, lists, sizes=10, apart=(Apart(("a", "b")),))
-    case = growth_cases.case_of(spec, "", "", 0, 1)
+    case = brokers_for_growth.case_of(spec, "", "", 0, 1)
     problem = case.forecast.problem
-    made, given = [], growth_cases.given
-    monkeypatch.setattr(growth_cases, "given", lambda of, found: made.append(found) or given(of, found))
-    growth_cases.evaluate(case)
+    made, given = [], brokers_for_growth.given
+    monkeypatch.setattr(brokers_for_growth, "given", lambda of, found: made.append(found) or given(of, found))
+    brokers_for_growth.evaluate(case)
     assert made
     assert [] == [broken for each in made for broken in independent_check.check(problem, each)]
 
@@ -150,5 +152,5 @@ def test_the_fewest_brokers_are_counted_with_the_replication_factors_of_the_chan
             no_racks(1, 2, 3), {"t": [(1, 2, 3)]}, sizes={"t": [40]}, changes=Changes(set_replication_factor=asked)
         )
         spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers))
-        base = growth_cases.case_of(spec, "", "", 0, 1)
-        assert least == growth_cases.at_least(spec, base, BrokerClass("like", 30))
+        base = brokers_for_growth.case_of(spec, "", "", 0, 1)
+        assert least == brokers_for_growth.at_least(spec, base, BrokerClass("like", 30))

@@ -22,8 +22,8 @@ from planner.scoring import score
 from planner.scoring.score import ScoringBasis
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
 from planner.scoring.windows import windows
-from planner.strategies.flow import tie_flows
-from planner.strategies.flow.tie_flows import leaders_today
+from planner.strategies.flow import tie_breaking
+from planner.strategies.flow.tie_breaking import leaders_today
 from planner.strategies.optimum import solve
 
 MOST_PLANS = 4_000
@@ -313,7 +313,7 @@ def test_windows_come_before_even_arrivals() -> None:
 
 def test_many_arrivals_at_once_are_nearly_even(monkeypatch: pytest.MonkeyPatch) -> None:
     """If each arc takes several replicas, brokers' arrivals differ by at most one arc's."""
-    monkeypatch.setattr(tie_flows, "ARRIVAL_STEPS", 2)
+    monkeypatch.setattr(tie_breaking, "ARRIVAL_STEPS", 2)
     problem = draining(balance_of("none", "none", "none"))
     found = arriving(problem)
     assert sum(found) == 10

@@ -15,10 +15,10 @@ from planner.model.problem import Problem
 from planner.model.spec import Changes
 from planner.scoring.score import adding
 from planner.scoring.windows import windows
-from planner.strategies.flow import fewest_touched, tie_flows
+from planner.strategies.flow import fewest_changed_partitions, tie_breaking
 from planner.strategies.flow.placement import place
 from planner.strategies.flow.placement_network import lay_out
-from planner.strategies.flow.tie_exchanges import ties_broken
+from planner.strategies.flow.tie_breaking_exchanges import ties_broken
 from planner.strategies.optimum import UNKNOWN, solve
 
 SEEDS = ("public", "b", "c", "d")
@@ -46,13 +46,13 @@ def test_any_part_alone_finds_and_proves_the_same(monkeypatch: pytest.MonkeyPatc
     every = after_bytes(expanded(seed))
     assert every[2]
     nothing = {
-        "by_flows": (fewest_touched.OpenTies, lambda ties: ties.charged.units),
-        "_all_or_none": (fewest_touched, lambda ties, part: (None, False)),
-        "_least_squares": (tie_flows, lambda network, face: UNKNOWN),
+        "by_flows": (fewest_changed_partitions.OpenTies, lambda ties: ties.charged.units),
+        "_all_or_none": (fewest_changed_partitions, lambda ties, part: (None, False)),
+        "_least_squares": (tie_breaking, lambda network, face: UNKNOWN),
     }
     module, instead = nothing[without]
     monkeypatch.setattr(module, without, instead)
-    monkeypatch.setattr(fewest_touched, "PROGRAM_NODES", 10_000)
+    monkeypatch.setattr(fewest_changed_partitions, "PROGRAM_NODES", 10_000)
     assert every == after_bytes(expanded(seed))
 
 
@@ -62,9 +62,9 @@ def test_flows_alone_come_close(monkeypatch: pytest.MonkeyPatch, seed: str) -> N
     """More steps touch no more partitions; after six steps, at most an eighth more than the fewest are touched."""
     problem = expanded(seed)
     fewest, touched = after_bytes(problem)[0], []
-    monkeypatch.setattr(fewest_touched, "PROGRAM_ARCS", 0)
+    monkeypatch.setattr(fewest_changed_partitions, "PROGRAM_ARCS", 0)
     for steps in range(7):
-        monkeypatch.setattr(fewest_touched, "TOUCHED_FLOWS", steps)
+        monkeypatch.setattr(fewest_changed_partitions, "TOUCHED_FLOWS", steps)
         found = after_bytes(problem)
         touched.append(found[0])
         assert found[0] >= fewest
@@ -84,14 +84,14 @@ def test_a_row_that_must_lose_a_replica_is_not_charged() -> None:
         balance=balance_of("none", "none", "none"),
     )
     asked: list[np.ndarray] = []
-    fewest = fewest_touched.touching_fewest
+    fewest = fewest_changed_partitions.touching_fewest
 
-    def seen(ties: fewest_touched.OpenTies, *, exactly: bool) -> object:
+    def seen(ties: fewest_changed_partitions.OpenTies, *, exactly: bool) -> object:
         asked.append(ties.open_rows)
         return fewest(ties, exactly=exactly)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(tie_flows, "touching_fewest", seen)
+        patched.setattr(tie_breaking, "touching_fewest", seen)
         assert after_bytes(problem)[::2] == (len(rows), True)
     assert not asked[0].any()
 
@@ -99,9 +99,11 @@ def test_a_row_that_must_lose_a_replica_is_not_charged() -> None:
 @pytest.mark.parametrize(("seed", "proven"), [("public", 1), ("b", 1), ("c", 0)])
 def test_small_programs_prove_what_charges_cannot(monkeypatch: pytest.MonkeyPatch, seed: str, proven: int) -> None:
     """Six partitions whose replicas leave in threes can't all lose two: four are touched, not three."""
-    found, small = [], fewest_touched._all_or_none
-    monkeypatch.setattr(fewest_touched, "_all_or_none", lambda ties, part: found.append(small(ties, part)) or found[-1])
-    monkeypatch.setattr(fewest_touched, "TOUCHED_FLOWS", 0)
+    found, small = [], fewest_changed_partitions._all_or_none
+    monkeypatch.setattr(
+        fewest_changed_partitions, "_all_or_none", lambda ties, part: found.append(small(ties, part)) or found[-1]
+    )
+    monkeypatch.setattr(fewest_changed_partitions, "TOUCHED_FLOWS", 0)
     assert after_bytes(expanded(seed))[2]
     assert proven == sum(none for _, none in found)
     assert all(units is None for units, none in found if none)

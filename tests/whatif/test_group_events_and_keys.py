@@ -10,9 +10,9 @@ from clusters import no_racks, spec_of
 
 from planner.model.cluster import Partition, Topic
 from planner.model.spec import ConsumerGroup, ConsumerMember, DescribedGroup, NewPartitions
-from planner.whatif import assignors, group_events
+from planner.whatif import assignors, group_events_and_keys
 from planner.whatif.assignors import assign
-from planner.whatif.group_events import (
+from planner.whatif.group_events_and_keys import (
     Group,
     changed,
     events,
@@ -39,7 +39,7 @@ from planner.whatif.group_events import (
 )
 def test_murmur2_is_kafkas(key, expected):
     """The hashes that Kafka's own tests expect."""
-    assert expected % 2**32 == group_events.murmur2(key.encode())
+    assert expected % 2**32 == group_events_and_keys.murmur2(key.encode())
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (12, 24), (12, 18), (7, 5), (3, 3), (10, 11)])
@@ -48,7 +48,7 @@ def test_the_share_of_keys_that_move(before, after):
     hashes = range(before * after)
     moving = sum(value % before != value % after for value in hashes)
 
-    assert Fraction(moving, len(hashes)) == group_events.moved_share(before, after)
+    assert Fraction(moving, len(hashes)) == group_events_and_keys.moved_share(before, after)
 
 
 def group(assignor, members=2):
