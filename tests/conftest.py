@@ -14,6 +14,7 @@ from typing import Any
 
 import properties
 import pytest
+import spark_servers
 import tools
 from command_line import Ran, Run
 from xdist.scheduler import LoadScopeScheduling
@@ -49,8 +50,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Checks, before any fixture is set up, that the tools that the test runs are installed."""
-    tools.require(mark.name for mark in item.iter_markers())
+    """Checks, before any fixture is set up, that the tools that the test runs are installed. Prepares Spark's Java."""
+    marks = {mark.name for mark in item.iter_markers()}
+    tools.require(sorted(marks))
+    if "spark" in marks:
+        spark_servers.warm_once()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from filelock import FileLock
+
 from spark_jobs import java, session
 
 ROOT = Path(__file__).parent.parent
@@ -42,6 +44,21 @@ BARE_PYTHON = """\
 : > "{started}/$PPID"
 PYTHONPATH={path}${{PYTHONPATH:+:$PYTHONPATH}} exec {python} -S "$@"
 """
+
+
+@cache
+def warm_once() -> None:
+    """Make the class archive of this Java and Spark in the user's cache, unless it exists.
+
+    A command makes it only if that takes no longer than the command itself. Without it, a session on a slow machine
+    takes three times as long to start, and the tests start more than a hundred.
+    """
+    cache_folder = java.cache_folder()
+    cache_folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache_folder / "tests.lock"):
+        if not java.class_archive(java.find(), session.spark_home(), cache_folder).spark.is_file():
+            warm = "from planner.cli.main import main; main(['spark', 'warm'])"
+            subprocess.run([sys.executable, "-c", warm], check=True, stdout=subprocess.DEVNULL)
 
 
 @cache
