@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.model.problem import BoolArray, IntArray, Problem, sums_at
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 
 
 def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
@@ -22,8 +22,8 @@ def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
     for one, other in combinations(racks, 2):
         twice |= one == other
     crowded = np.flatnonzero(twice)
-    counts = _by_rack(replicas[crowded], names, len(problem.rack_names))
-    sizes = _rack_sizes(problem, names, crowded)
+    counts = _by_rack(replicas[crowded], problem)
+    sizes = _rack_sizes(problem, crowded)
     roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
     uneven[crowded] = counts.max(axis=0) >= roomiest.astype(np.int64) + 2
     return uneven
@@ -58,23 +58,41 @@ def as_even_as_today(problem: Problem, replicas: IntArray) -> BoolArray:
     """(P,): partitions that are uneven today and, with these replicas (P, W), have in each rack a number of replicas
     between today's and that of the most even spread, inclusive.
     """
-    found, rows = np.zeros(problem.rows, dtype=bool), np.flatnonzero(uneven_racks(problem, problem.replicas))
-    if not len(rows):
-        return found
-    names, racks = problem.broker_racks.clip(min=0), len(problem.rack_names)
-    sizes, factors = _rack_sizes(problem, names, rows), problem.replication_factors[rows]
+    rows = np.flatnonzero(uneven_racks(problem, problem.replicas))
+    found, now = np.zeros(problem.rows, dtype=bool), _by_rack(replicas[rows], problem)
+    least, most = _limits(problem, rows)
+    found[rows] = ((least <= now) & (now <= most)).all(axis=0)
+    return found
+
+
+def limits_in_racks(problem: Problem) -> LongArray | None:
+    """(2, R, P): the least and most replicas that a partition may have in each rack, if racks stay as they are today.
+
+    Only partitions that are uneven today have limits here. None without such a rule.
+    """
+    if not (problem.racks_as_today and problem.racks_matter):
+        return None
+    rows = np.flatnonzero(uneven_racks(problem, problem.replicas))
+    limits = np.zeros((2, len(problem.rack_names), problem.rows), dtype=np.int64)
+    limits[1], limits[:, :, rows] = problem.width, _limits(problem, rows)
+    return limits
+
+
+def _limits(problem: Problem, rows: LongArray) -> LongArray:
+    """(2, R, n): the least and most replicas of these partitions in each rack, today or with the most even spread."""
+    sizes, factors = _rack_sizes(problem, rows), problem.replication_factors[rows]
     level = np.zeros((1, len(rows)), dtype=np.int64)
     for _ in range(int(factors.max(initial=0))):
         level += np.minimum(sizes, level).sum(axis=0) < factors
     most = np.minimum(sizes, level)
     least = np.where(most.sum(axis=0) == factors, most, np.minimum(sizes, (level - 1).clip(0)))
-    now, today = (_by_rack(each[rows], names, racks) for each in (replicas, problem.replicas))
-    found[rows] = ((np.minimum(least, today) <= now) & (now <= np.maximum(most, today))).all(axis=0)
-    return found
+    today = _by_rack(problem.replicas[rows], problem)
+    return np.stack([np.minimum(least, today), np.maximum(most, today)])
 
 
-def _rack_sizes(problem: Problem, names: IntArray, rows: IntArray) -> IntArray:
-    """(R, n) or (R, 1): how many brokers of each rack these partitions may use, for racks of brokers (B,)."""
+def _rack_sizes(problem: Problem, rows: LongArray) -> IntArray:
+    """(R, n) or (R, 1): how many brokers of each rack these partitions may use."""
+    names = problem.broker_racks.clip(min=0)
     if problem.open_targets is None:
         return np.bincount(names[problem.targets], minlength=len(problem.rack_names))[:, None]
     of_racks = names[problem.targets][:, None] == np.arange(len(problem.rack_names))
@@ -88,9 +106,10 @@ def _rack_sizes(problem: Problem, names: IntArray, rows: IntArray) -> IntArray:
     return sizes
 
 
-def _by_rack(replicas: IntArray, names: IntArray, racks: int) -> IntArray:
-    """(R, n): replicas of each of these partitions in each rack, for racks of brokers (B,)."""
-    counts = np.zeros((racks, len(replicas)), dtype=np.int32)
+def _by_rack(replicas: IntArray, problem: Problem) -> IntArray:
+    """(R, n): how many of these replicas (n, W) are in each rack."""
+    names = problem.broker_racks.clip(min=0)
+    counts = np.zeros((len(problem.rack_names), len(replicas)), dtype=np.int32)
     for position in replicas.T:
         rows = np.flatnonzero(position >= 0)
         # Each partition has one broker at this position, so no index repeats and += counts correctly.

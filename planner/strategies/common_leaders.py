@@ -17,6 +17,7 @@ from planner.model.build_problem import led_now, rows_to_place, today
 from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
 from planner.model.problem import DEMOTED, BoolArray, FloatArray, IntArray, LongArray, Problem, led_by_several
+from planner.model.rack_spread import limits_in_racks
 from planner.model.together import caps_of_slots, common_brokers, kept_leaders
 from planner.scoring.broker_loads import counts_by_group, target_numbers
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, distance
@@ -57,8 +58,7 @@ def _chosen(problem: Problem, placed: IntArray, wanted: Windows, kept: IntArray)
     slot, broker = common_brokers(problem, placed)
     together = problem.slot_of
     members = np.bincount(together[together >= 0], minlength=1)
-    open_slots = np.zeros(len(members), dtype=bool)
-    open_slots[together[free & (together >= 0)]] = True
+    open_slots = np.isin(np.arange(len(members)), together[free])
     settled = (together >= 0) & ~open_slots[together]
     led[settled] = placed[settled, 0]
     counted = np.where(free, led, problem.leaders)[:, None]
@@ -107,15 +107,8 @@ def _evenly(problem: Problem, wanted: Windows, fixed: LongArray, units: _Units) 
         wanted_keys = _keys(units.slots[units.at], units.brokers, len(here))
         found = np.searchsorted(keys, wanted_keys).clip(max=len(keys) - 1)
         costs += worth * (units.size - np.where(keys[found] == wanted_keys, counts[found], 0))
-    choices = Choices(
-        units.at,
-        np.zeros_like(units.at),
-        here[units.brokers],
-        targets,
-        costs,
-        len(units.slots),
-        np.zeros((1, len(targets)), dtype=np.int64),
-    )
+    none = np.zeros((1, len(targets)), dtype=np.int64)
+    choices = Choices(units.at, np.zeros_like(units.at), here[units.brokers], targets, costs, len(units.slots), none)
     even = replace(wanted, leaders=bounds, topic_leaders=None, caps=None if caps is None else np.stack([caps, caps]))
     solve = min_cost_flow.solve_cost_first if problem.forced_only else min_cost_flow.solve_excess_first
     solved = solve(*network(choices, even)) or solve(*network(choices, least_above_caps(choices, even)))
@@ -153,7 +146,7 @@ class _Moves:
     that have one · loads (M, B) of the M kinds of bytes that have windows (2, M, B), brought (M, P) by each partition,
     prices (M,) of a unit · caps as `caps_of_slots` · cells (T + 1, B) replicas of topics, then of all, with
     cell_windows (2, T + 1, B) · steps (2, T + 1, B) how much further outside these are with a replica less, and with
-    one more
+    one more · in_racks as `limits_in_racks`
     """
 
     problem: Problem
@@ -176,6 +169,7 @@ class _Moves:
     lead_most: FloatArray
     caps: LongArray
     likely: dict[int, IntArray]
+    in_racks: LongArray | None
 
     @classmethod
     def of(cls, problem: Problem, placed: IntArray, wanted: Windows, led: IntArray, kept: IntArray) -> Self:
@@ -222,6 +216,7 @@ class _Moves:
             lead_most=lead_most,
             caps=caps_of_slots(problem),
             likely={},
+            in_racks=limits_in_racks(problem),
         )
 
     def bring_together(self, rows: IntArray) -> None:
@@ -304,6 +299,8 @@ class _Moves:
             for here, of in zip(held.tolist(), racks, strict=True)
             if of == rack or racks.count(rack) < racks.count(of)
         ]
+        if self.in_racks is not None:
+            near = [here for here in near if self._spread(np.array([row]), here, there)[0]]
         ways = [way for here in near for way in self._from(row, here, there)]
         return min(ways, key=self._order, default=None)
 
@@ -318,7 +315,7 @@ class _Moves:
         able &= problem.slot_of[others] != problem.slot_of[row]
         others = others[able & ~self.on[here, others]]
         topics = problem.topic_of[others]
-        able = self._spread(self.placed[others], there, here)
+        able = self._spread(others, there, here)
         able &= may_hold(problem, others, here)
         if problem.leader_ranks is not None:
             able &= problem.leader_ranks[topics, here] == problem.leader_ranks[topics, there]
@@ -359,14 +356,17 @@ class _Moves:
         lowest = min(mine[replicas[replicas >= 0]].min(), DEMOTED)
         return broker in replicas and bool(mine[broker] <= lowest)
 
-    def _spread(self, replicas: IntArray, here: int, there: int) -> BoolArray:
-        """(n,): True if replicas (n, W) stay as spread over racks when the one on `here` moves to `there`."""
-        racks = self.racks
-        if racks[here] == racks[there]:
-            return np.ones(len(replicas), dtype=bool)
-        of = np.where(replicas >= 0, racks[replicas], -1)
-        fewer: BoolArray = (of == racks[there]).sum(axis=1) < (of == racks[here]).sum(axis=1)
-        return fewer
+    def _spread(self, rows: IntArray, here: int, there: int) -> BoolArray:
+        """(n,): True if rows stay as spread over racks when their replicas on `here` move to `there`."""
+        left, entered = self.racks[[here, there]]
+        if left == entered:
+            return np.ones(len(rows), dtype=bool)
+        of = np.where(self.placed[rows] >= 0, self.racks[self.placed[rows]], -1)
+        more, fewer = ((of == rack).sum(axis=1) for rack in (left, entered))
+        able: BoolArray = fewer < more
+        if self.in_racks is not None:
+            able &= (self.in_racks[0, left, rows] < more) & (fewer < self.in_racks[1, entered, rows])
+        return able
 
     def _outside(self, row: int, others: IntArray, here: int, there: int) -> FloatArray:
         """(n,): how much more is outside windows if a row moves between brokers and one of the others moves back."""

@@ -320,3 +320,11 @@ def test_a_broker_that_is_given_up_keeps_nothing() -> None:
     scores = solved(replace(spec, cluster=replace(spec.cluster, brokers=brokers)))[2]
 
     assert [16] == scores.bytes_moved.tolist()
+
+
+def test_racks_stay_within_today_and_the_most_even_spread() -> None:
+    """With `as_today`, no rack gets more replicas than it has today or with the most even spread."""
+    racks: dict[int, str | None] = {1: "a", 2: "b", 3: "c", 4: "b", 5: "b", 6: "a"}
+    lists = {"orders": [(4, 1, 3), (1, 4, 3)], "clicks": [(6, 4, 5), (2, 6, 5)]}
+    sizes, balance = {"orders": [41, 27], "clicks": [6, 6]}, balance_of(1, "none", "none", "none")
+    solved(spec_of(racks, lists, sizes=sizes, together=(NAMES,), racks_as_today=True, balance=balance))
