@@ -94,11 +94,18 @@ def test_a_clusters_workers_plan_the_specs_that_were_read_here(start: Start, clu
     assert alone[2] == files(tmp_path / "plans")
 
 
-@pytest.mark.parametrize(("old", "new", "code"), [("id: 4", "id: 1", 1), ("bytes_moved: 300MB", "bytes_moved: 1MB", 3)])
+@pytest.mark.parametrize(
+    ("start", "old", "new", "code"),
+    [("standalone", "id: 4", "id: 1", 1), ("connect", "bytes_moved: 300MB", "bytes_moved: 1MB", 3)],
+    indirect=["start"],
+)
 def test_a_wrong_spec_among_good_ones(
-    old: str, new: str, code: int, start: Start, clusters: Path, tmp_path: Path
+    start: Start, old: str, new: str, code: int, clusters: Path, tmp_path: Path
 ) -> None:
-    """A spec that reading or planning refuses gives the same error as in this process, and no plan is written."""
+    """A spec that reading or planning refuses gives the same error as in this process, and no plan is written.
+
+    Both kinds of servers run the same tasks, so each kind has one of the two cases.
+    """
     wrong = clusters.parent / f"wrong-{code}"
     shutil.copytree(clusters, wrong, dirs_exist_ok=True)
     text = (wrong / "expand.yaml").read_text()

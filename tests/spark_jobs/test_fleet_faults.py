@@ -82,9 +82,7 @@ def assert_whole(folder: Path, made: dict[str, bytes]) -> None:
     ("options", "moment", "number"),
     [
         (WORKERS, "java starts", signal.SIGINT),
-        (WORKERS, "some are read", signal.SIGTERM),
-        (WORKERS, "all are read", signal.SIGINT),
-        ("", "java starts", signal.SIGTERM),
+        (WORKERS, "all are read", signal.SIGTERM),
         ("", "some are read", signal.SIGINT),
         ("", "all are read", signal.SIGTERM),
     ],
