@@ -313,7 +313,7 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
         lacking += np.einsum("snb,sb->n", elsewhere, stuck) * (2 * problem.width * len(problem.topic_names) + 1)
         # A replica on a wrong side of two groups is copied only once, so the largest group counts, not the sum.
         leading = problem.apart_by[group].endswith(LEADERS)
-        more = without_leader(problem, group, elsewhere) if leading else np.einsum("snb,sb->n", elsewhere, held)
+        more = copied_to_lead(problem, group, elsewhere) if leading else np.einsum("snb,sb->n", elsewhere, held)
         outside = np.maximum(outside, more)
         # With brokers of its own in each rack, a side has those that its leaders prefer.
         if problem.apart_by[group] != "broker":
@@ -349,7 +349,7 @@ def judged(problem: Problem, side_of: Sides) -> Splits:
     return Splits(side_of, lacking, lost, uneven, outside)
 
 
-def without_leader(problem: Problem, group: int, elsewhere: BoolArray) -> LongArray:
+def copied_to_lead(problem: Problem, group: int, elsewhere: BoolArray) -> LongArray:
     """(N,): bytes (replicas if sizes are unknown) of the partitions that none of today's replicas can lead: each copies
     at least one replica. `elsewhere` (sides, N, Bt): the brokers that are on another side.
     """
