@@ -238,7 +238,8 @@ _NORMAL_975 = 1.959964
 class Statistics:
     """Statistics of K partitions' hourly mean rates in bytes/s; NaN if nothing was measured.
 
-    mean, highest (K,); percentiles (K, 3), those of PERCENTILES; week (K, 168), Monday 00:00 UTC first.
+    mean, highest (K,); percentiles (K, 3), those of PERCENTILES; week (K, 168), Monday 00:00 UTC first. Hours without
+    samples are estimated, except in `highest`.
     """
 
     mean: FloatArray
@@ -260,9 +261,11 @@ def statistics(hourly: FloatArray, span: Span) -> Statistics:
     percentiles, week = np.full((count, len(PERCENTILES)), np.nan), np.full((count, HOURS_OF_WEEK), np.nan)
     measured = hourly[some]
     if len(measured):
-        mean[some], highest[some] = np.nanmean(measured, axis=1), np.nanmax(measured, axis=1)
-        percentiles[some] = np.nanpercentile(measured, PERCENTILES, axis=1).T
-        weeks = _periods(_filled(measured, span), span.first + _EPOCH_HOUR_OF_WEEK, HOURS_OF_WEEK)
+        # Without estimates for its gaps, a history that lacks nights would have the mean of days.
+        filled = _filled(measured, span)
+        mean[some], highest[some] = np.nanmean(filled, axis=1), np.nanmax(measured, axis=1)
+        percentiles[some] = np.nanpercentile(filled, PERCENTILES, axis=1).T
+        weeks = _periods(filled, span.first + _EPOCH_HOUR_OF_WEEK, HOURS_OF_WEEK)
         week[some] = _known_means(weeks, axis=1, least=1)
     return Statistics(mean, percentiles, highest, week)
 

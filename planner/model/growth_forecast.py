@@ -2,9 +2,10 @@
 
 A topic with a known write rate holds what its retention keeps. Today's bytes expire evenly over the retention. New
 bytes are added at a rate that grows month by month. Kafka deletes a whole segment when its newest record is too old, so
-the oldest record is as old as the retention plus one segment's time span. By size, Kafka deletes when the log exceeds
-`retention.bytes` plus one segment (`UnifiedLog.deleteRetentionMsBreachedSegments`,
-`deleteRetentionSizeBreachedSegments`). Compacted topics, and topics of unknown rate, grow by the topic's growth.
+the oldest record is as old as the retention plus one segment's time span. A segment of full size spans less time as the
+rate grows. By size, Kafka deletes when the log exceeds `retention.bytes` plus one segment
+(`UnifiedLog.deleteRetentionMsBreachedSegments`, `deleteRetentionSizeBreachedSegments`). Compacted topics, and topics of
+unknown rate, grow by the topic's growth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,13 +45,16 @@ class Retention(NamedTuple):
 class Forecast:
     """T topics, P partitions: `growth` (T,) per month, and the retention's columns, (P,) each.
 
-    `age` is the greatest age of a record in months, infinite without a limit. `cap` is the largest size in bytes.
+    `kept` is the retention in months, infinite without a limit. A segment is closed after `roll` months, or when it has
+    `segment` bytes. `cap` is the largest size in bytes.
     """
 
     problem: Problem
     growth: FloatArray
     by_rate: FloatArray
-    age: FloatArray
+    kept: FloatArray
+    roll: FloatArray
+    segment: FloatArray
     cap: FloatArray
 
     def at(self, month: int) -> Problem:
@@ -88,19 +92,35 @@ class Forecast:
         """(T, month + 1): each month's rate divided by today's."""
         return compounded(self.growth, month)
 
+    def age(self, month: int) -> FloatArray:
+        """(P,): the age of the oldest record in months, some months from now; infinite without a limit.
+
+        The oldest segment is kept until its newest record is as old as the retention.
+        """
+        limited = np.isfinite(self.kept)
+        newest = month - np.where(limited, self.kept, 0.0)
+        by_bytes = self._written(month, newest) - self.segment / self._a_month
+        begin = self._when(month, np.maximum(by_bytes, self._written(month, newest - self.roll)))
+        return np.where(limited, month - begin, np.inf)
+
+    @property
+    def _a_month(self) -> FloatArray:
+        """(P,) bytes that today's rate writes in a month; not 0."""
+        return np.maximum(self.problem.bytes_in_per_sec.astype(np.float64), 1e-9) * MONTH_SECONDS
+
     def _held(self, month: int) -> FloatArray:
         """(P,) bytes of the topics whose rate is known."""
-        problem, known = self.problem, self.problem.sizes_known
-        a_month = problem.bytes_in_per_sec.astype(np.float64) * MONTH_SECONDS
-        begin = month - self.age
-        limited = np.isfinite(begin)
-        begin = np.where(limited, begin, 0.0)
+        problem, known, age = self.problem, self.problem.sizes_known, self.age(month)
+        limited = np.isfinite(age)
+        begin = np.where(limited, month - age, 0.0)
         written = self._written(month, np.full(len(begin), float(month)))
         # If sizes are unknown, they are what today's rate has written.
         before = self._written(month, np.maximum(begin, 0.0) if known else begin)
-        left = np.where(limited, np.maximum(1.0 - month / np.where(limited, self.age, 1.0), 0.0), 1.0)
+        left = np.where(
+            limited, np.clip(-begin / np.where(limited, np.maximum(self.age(0), 1e-12), 1.0), 0.0, 1.0), 1.0
+        )
         old = problem.size_bytes * left if known else 0.0
-        held: FloatArray = np.minimum(old + a_month * (written - before), self.cap)
+        held: FloatArray = np.minimum(old + self._a_month * (written - before), self.cap)
         return held
 
     def _written(self, month: int, until: FloatArray) -> FloatArray:
@@ -111,6 +131,16 @@ class Forecast:
         topics = self.problem.topic_of
         ahead: FloatArray = sums[topics, whole] + (until - whole) * factors[topics, whole]
         return np.where(until < 0, until, ahead)
+
+    def _when(self, month: int, written: FloatArray) -> FloatArray:
+        """(P,): when so much was written (P,); the inverse of `_written`."""
+        factors, topics = self.factors(month), self.problem.topic_of
+        until, before = written, np.zeros(len(written))
+        for at in range(month + 1):
+            rate = factors[topics, at]
+            until = np.where(written > before, at + (written - before) / np.maximum(rate, 1e-300), until)
+            before = before + rate
+        return until
 
 
 def compounded(growth: FloatArray, months: int) -> FloatArray:
@@ -154,12 +184,13 @@ def forecast(spec: Spec, problem: Problem, topics: Sequence[Topic]) -> Forecast:
     columns = np.array(kept, dtype=np.float64).reshape(-1, len(Retention._fields))[problem.topic_of]
     by_rate, seconds, size_bytes, roll_seconds, segment = columns.T
     per_sec = problem.bytes_in_per_sec.astype(np.float64)
-    span = np.minimum(roll_seconds, segment / np.maximum(per_sec, 1e-9))
     return Forecast(
         problem,
         growth,
         by_rate * (per_sec > 0),
-        np.where(seconds == _FOREVER, np.inf, (seconds + span) / MONTH_SECONDS),
+        np.where(seconds == _FOREVER, np.inf, seconds / MONTH_SECONDS),
+        roll_seconds / MONTH_SECONDS,
+        segment,
         np.where(size_bytes == _FOREVER, np.inf, size_bytes + segment),
     )
 

@@ -107,6 +107,17 @@ def test_an_hour_that_is_missing_has_the_level_of_its_week() -> None:
     assert whole == pytest.approx(load_profile_statistics.statistics(gap, FOUR_WEEKS).week, rel=2e-2)
 
 
+def test_nights_that_are_missing_change_no_mean() -> None:
+    """The mean and the percentiles are those of the week's hours, although three of four weeks lack their nights."""
+    whole = np.where(HOURS % 24 < 12, 1000.0, 9000.0)[None]
+    gaps = whole.copy()
+    gaps[0, (HOURS % 24 < 12) & (HOURS >= 168)] = np.nan
+
+    wanted, found = (load_profile_statistics.statistics(each, FOUR_WEEKS) for each in (whole, gaps))
+    assert wanted.mean == pytest.approx(found.mean)
+    assert wanted.percentiles == pytest.approx(found.percentiles)
+
+
 def test_hours_before_the_first_and_after_the_last_are_not_estimated() -> None:
     """Hours before a partition appeared aren't estimated: its week has the means of the last two weeks."""
     hourly = (100 * 2.0 ** (HOURS // 168))[None].copy()

@@ -77,6 +77,27 @@ def test_retention_by_size_caps_a_partition():
     assert [7, 5200, 5200] == sizes(rated(config, size=7, bytes_in=10), 0, 1, 2)
 
 
+@pytest.mark.parametrize("ppm", [100_000, -100_000])
+def test_a_segment_has_the_same_size_at_every_rate(ppm):
+    """What an hour writes grows or shrinks, and one segment of 1 GiB stays. A slow topic's segment lasts a day."""
+    hour, slow = [("retention.ms", "3600000")], [("retention.ms", "3600000"), ("segment.ms", "86400000")]
+    then = (1 + ppm / 10**6) ** 11
+
+    assert [round(3600 * MB * then) + 2**30] == sizes(rated(hour, size=4 * 10**9, bytes_in=MB, ppm=ppm), 12)
+    assert [round(90_000 * 100 * then)] == sizes(rated(slow, size=9 * MB, bytes_in=100, ppm=ppm), 12)
+
+
+def test_a_segment_of_several_months_spans_less_time_as_the_rate_doubles():
+    """A segment has seven months of today's rate. With months of 1, 2, 4 and 8, its first record is of today."""
+    config = [("retention.ms", str(MONTH_SECONDS * 1000)), ("segment.bytes", str(7 * MONTH_SECONDS))]
+    config += [("segment.ms", str(99 * MONTH_SECONDS * 1000))]
+
+    # Today: a month and the segment. In 4 months: what the fourth month has written, and the segment of three months.
+    assert [8 * MONTH_SECONDS, 15 * MONTH_SECONDS] == sizes(
+        rated(config, size=8 * MONTH_SECONDS, bytes_in=1, ppm=1_000_000), 0, 4
+    )
+
+
 def test_old_data_ages_out_while_new_data_comes():
     """With two months of retention, half of today's data is gone after one month, and the new data is there."""
     config = [("retention.ms", str(2 * MONTH_SECONDS * 1000)), ("segment.ms", "0")]
