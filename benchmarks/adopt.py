@@ -28,7 +28,7 @@ from planner.model.cluster import Partition
 from planner.model.errors import InfeasibleError, Place
 from planner.model.problem import IntArray, Problem
 from planner.scoring import independent_check
-from planner.scoring.missed_windows import reached
+from planner.scoring.missed_targets import reached
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import kafka_classic
 

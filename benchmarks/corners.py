@@ -20,7 +20,7 @@ from benchmarks.table import UNKNOWN, Entries, Figures, gap, gigabytes, head, ro
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.spec import Changes, Spec, Sweep
-from planner.scoring.missed_windows import relaxed
+from planner.scoring.missed_targets import relaxed
 from planner.scoring.score import ScoringBasis
 from planner.sweep import evaluate
 from planner.sweep.candidates import candidates

@@ -20,7 +20,7 @@ from benchmarks.peers import Peer
 from benchmarks.table import UNKNOWN, Entries, Figures, gap, gigabytes, head, megabytes, ratio, row
 from planner.model.balance import NO_TOLERANCE, SPREAD_1, Balance, Tolerance
 from planner.model.spec import Spec
-from planner.scoring.missed_windows import relaxed
+from planner.scoring.missed_targets import relaxed
 from planner.scoring.score import ScoringBasis
 
 EVEN_DISKS = Balance(disk=Tolerance("percent", 2))

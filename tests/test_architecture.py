@@ -124,7 +124,7 @@ def test_the_judge_and_the_makers_do_not_know_each_other() -> None:
     makers = {
         name for path, tree in trees().items() if package_of(NAMES[path]) == "strategies" for name in imports(tree)
     }
-    assert set() == makers & {f"planner.scoring.{name}" for name in ("independent_check", "score", "missed_windows")}
+    assert set() == makers & {f"planner.scoring.{name}" for name in ("independent_check", "score", "missed_targets")}
 
 
 def test_files_and_functions_are_read_in_one_go() -> None:

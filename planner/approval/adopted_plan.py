@@ -43,7 +43,7 @@ from planner.plan.document.comparison_types import DO_NOTHING
 from planner.plan.document.request_types import AdoptedSection
 from planner.scoring import independent_check, score
 from planner.scoring.broker_loads import leaders_after, loads
-from planner.scoring.missed_windows import OF_REPLICAS, missed, reached
+from planner.scoring.missed_targets import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
 from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import apart_sides, budget_steps, choice, evaluate, sweep_result

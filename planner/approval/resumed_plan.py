@@ -33,7 +33,7 @@ from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ResumesSection
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
-from planner.scoring.missed_windows import relaxed_of_mode
+from planner.scoring.missed_targets import relaxed_of_mode
 from planner.sweep import evaluate
 from planner.sweep.candidates import NO_SCENARIOS
 from planner.sweep.choice import BASE

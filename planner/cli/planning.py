@@ -141,10 +141,10 @@ def warm() -> int:
     Makes an archive of its classes.
 
     Run it once on each machine."""
-    from spark_jobs import class_archive  # imported here, because only this command needs Spark
+    from spark_jobs import jvm_class_archive  # imported here, because only this command needs Spark
 
     with Console(stderr=True).status("starting Spark to record which classes it loads"):
-        output.echo_line(class_archive.warm())
+        output.echo_line(jvm_class_archive.warm())
     return 0
 
 

@@ -58,10 +58,10 @@ def as_even_as_today(problem: Problem, replicas: IntArray) -> BoolArray:
     """(P,): partitions that are uneven today and, with these replicas (P, W), have in each rack a number of replicas
     between today's and that of the most even spread, inclusive.
     """
-    rows = np.flatnonzero(uneven_racks(problem, problem.replicas))
-    found, now = np.zeros(problem.rows, dtype=bool), _by_rack(replicas[rows], problem)
-    least, most = _limits(problem, rows)
-    found[rows] = ((least <= now) & (now <= most)).all(axis=0)
+    found, rows = np.zeros(problem.rows, dtype=bool), np.flatnonzero(uneven_racks(problem, problem.replicas))
+    if len(rows):
+        now, (least, most) = _by_rack(replicas[rows], problem), _limits(problem, rows)
+        found[rows] = ((least <= now) & (now <= most)).all(axis=0)
     return found
 
 

@@ -12,7 +12,7 @@ from planner.model.spec import Spec
 from planner.plan.document import request_types
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after, on_all_brokers
-from planner.scoring.missed_windows import relaxed_of_mode
+from planner.scoring.missed_targets import relaxed_of_mode
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import optimum
 from planner.sweep.budget_steps import TERMS, asked

@@ -51,7 +51,7 @@ from planner.plan.document.plan_types import Plan
 from planner.plan.document.request_types import ApartRow, SpecSection, SpecTopics, ValiditySection
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
-from planner.scoring.missed_windows import relaxed_of_mode, unlike_shares
+from planner.scoring.missed_targets import relaxed_of_mode, unlike_shares
 from planner.scoring.score import digest
 from planner.strategies.optimum import Proposal
 from planner.sweep import apart_sides, choice

@@ -15,7 +15,7 @@ from planner.plan.bound_section import gap_percent
 from planner.plan.document.cluster_types import LeftOutRow, LogDirsBrokerRow, LogDirsSection
 from planner.plan.document.comparison_types import TermRow
 from planner.plan.score_terms import term
-from planner.scoring.missed_windows import RelaxedRow
+from planner.scoring.missed_targets import RelaxedRow
 
 _SHOWN = 3
 

@@ -20,7 +20,7 @@ from planner.plan.document.plan_types import Plan
 from planner.report import requested, sentences
 from planner.report.sentences import plan_size
 from planner.report.view import GAP, SECONDS, STATED, Column, Name, Quantity, Sentence, Strong, Table, Value
-from planner.scoring.missed_windows import RelaxedRow
+from planner.scoring.missed_targets import RelaxedRow
 
 _LONGEST_NAME = 60
 

@@ -16,7 +16,7 @@ from planner.plan.document.comparison_types import CandidateFigures, ParetoRow, 
 from planner.plan.document.partition_types import BatchRow, PartitionRow, PlacementRow
 from planner.plan.document.plan_types import Plan
 from planner.report.view import Quantity
-from planner.scoring.missed_windows import RelaxedRow
+from planner.scoring.missed_targets import RelaxedRow
 
 
 def log_dirs(plan: Plan) -> list[tuple[int, LogDirRow]]:

@@ -191,8 +191,7 @@ class _Moves:
         broker_of, rows = np.nonzero(on)
         np.add.at(cells, (problem.topic_of[rows], broker_of), 1)
         cells[-1] = on.sum(axis=1)
-        for load, of in zip(loads, brought, strict=True):
-            np.add.at(load, broker_of, of[rows])
+        np.add.at(loads.T, broker_of, brought[:, rows].T)
         lead_most = np.full(brokers, np.inf)
         lead_most[targets] = wanted.leaders[1] * np.count_nonzero(problem.slot_of >= 0) / max(problem.rows, 1)
         return cls(

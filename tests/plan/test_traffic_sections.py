@@ -20,7 +20,7 @@ from planner.plan.document.cluster_types import CrossRackSection, PlannedHourRow
 from planner.plan.traffic_sections import cross_rack
 from planner.report import cluster_tables, plan_sections_and_next_steps, plots, sentences, verdict
 from planner.report.plot_movement import movement
-from planner.scoring.missed_windows import relaxed
+from planner.scoring.missed_targets import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.sweep import evaluate
 from planner.sweep.choice import Swept, alternatives

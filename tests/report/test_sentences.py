@@ -14,7 +14,7 @@ from planner.plan.document.cluster_types import BrokerRow
 from planner.plan.document.comparison_types import ComparedRow, ParetoRow, ScenarioRow
 from planner.report import sentences
 from planner.report.sentences import derived, pace
-from planner.scoring.missed_windows import RelaxedRow
+from planner.scoring.missed_targets import RelaxedRow
 
 
 def test_scenarios_name_the_brokers_that_fail() -> None:

@@ -19,7 +19,7 @@ from planner.model.cluster import Broker
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes
 from planner.scoring import independent_check
-from planner.scoring.missed_windows import RelaxedRow, relaxed
+from planner.scoring.missed_targets import RelaxedRow, relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
 from planner.sweep.candidates import STRATEGIES, Candidate

@@ -25,7 +25,7 @@ from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.file_reading import resource
 from planner.model.spec import Budget, Changes, Spec, Sweep
 from planner.scoring import independent_check
-from planner.scoring.missed_windows import relaxed
+from planner.scoring.missed_targets import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
 from planner.sweep import budget_steps, candidates

@@ -22,7 +22,7 @@ from planner.model.document_fields import (
 from planner.model.spec import ChoiceRule
 from planner.plan.document.request_types import ChangesSection
 from planner.scoring.growth_scenarios import OutsideRow
-from planner.scoring.missed_windows import RelaxedRow, SharesRow
+from planner.scoring.missed_targets import RelaxedRow, SharesRow
 
 # Labels of two rows that every comparison has.
 THIS_PLAN, DO_NOTHING = "this plan", "do nothing"

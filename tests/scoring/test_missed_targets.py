@@ -14,7 +14,7 @@ from planner.model.build_problem import build, today
 from planner.model.document_fields import PlacementRuleRow
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Spec, TopicFilter
-from planner.scoring.missed_windows import RelaxedRow, SharesRow, missed, reached, relaxed, unlike_shares
+from planner.scoring.missed_targets import RelaxedRow, SharesRow, missed, reached, relaxed, unlike_shares
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
 
