@@ -202,7 +202,9 @@ def _sticky(
     """
     kept = dict[str, list[PartitionKey]]()
     for member in sorted(members, key=utf16_key):
-        kept[member] = sorted((each for each in owned[member] if 0 <= each[1] < counts.get(each[0], 0)), key=_key)
+        held = [each for each in owned[member] if 0 <= each[1] < counts.get(each[0], 0)]
+        # What a member keeps of several topics are its first partitions of each, not its first topics.
+        kept[member] = sorted(held, key=lambda each: _key(each)[::-1])
     if len({frozenset(topics) for topics in members.values()}) <= 1:
         return _alike(counts, kept)
     general = _General(counts, members, kept)

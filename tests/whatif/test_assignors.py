@@ -57,6 +57,16 @@ def test_static_members_come_first(assignor, most):
     assert ("o", 0) in found["c"]
 
 
+@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
+def test_a_member_that_gives_up_partitions_keeps_the_first_ones_of_each_topic(assignor):
+    """A second member gets partition 1 of both topics, not all of the second topic, as in Kafka 4.3.1's clients."""
+    topics = {"t0": 2, "t1": 2}
+    alone = assign(assignor, topics, {"a": ["t0", "t1"]})
+    both = assign(assignor, topics, {"a": ["t0", "t1"], "b": ["t0", "t1"]}, alone)
+
+    assert {"a": [("t0", 0), ("t1", 0)], "b": [("t0", 1), ("t1", 1)]} == both
+
+
 def test_round_robin_is_uneven_where_subscriptions_differ():
     """C0 reads 4 of 5 partitions, although C1 could read one of them; sticky gives C1 two."""
     topics, members = {"T1": 3, "T2": 2}, {"C0": ["T1", "T2"], "C1": ["T2"]}
