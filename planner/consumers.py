@@ -1,5 +1,5 @@
 """Kafka's assignors of consumer groups, for programs; they live in `planner.whatif.assignors`."""
 
-from planner.whatif.assignors import ASSIGNORS, assign
+from planner.whatif.assignors import ASSIGNORS, Racks, assign
 
-__all__ = ["ASSIGNORS", "assign"]
+__all__ = ["ASSIGNORS", "Racks", "assign"]

@@ -20,7 +20,7 @@ from planner.whatif import assignors
             "brokers partitions replication_factor * start_index next_replica_shift start_partition_id rack_aware",
         ),
         (kafka_striped.place, "brokers partitions replication_factor * java_random_seed start_partition"),
-        (assignors.assign, "assignor topics subscriptions owned * topic_ids instances"),
+        (assignors.assign, "assignor topics subscriptions owned * topic_ids instances racks"),
     ],
     ids=["kafka_classic.place", "kafka_striped.place", "consumers.assign"],
 )

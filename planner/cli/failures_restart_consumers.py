@@ -28,12 +28,12 @@ from planner.whatif import (
     group_events_and_keys,
     restart_steps,
 )
-from planner.whatif.assignors import importable
 from planner.whatif.consumers_report import ConsumersQuestion
 from planner.whatif.consumers_sweep import ConsumersSweep
 from planner.whatif.failure_sets import KINDS, MOST, RACKS
 from planner.whatif.failures_report import Subject
 from planner.whatif.group_events_and_keys import Group
+from planner.whatif.own_assignors import importable
 
 
 def find(path: Path, plan: Path | None) -> Subject:
@@ -198,7 +198,7 @@ def restart(path: Path, out: Path | None, at_most: int | None, form: Format, det
 
 def _groups(spec: Spec, names: Sequence[str]) -> tuple[Group, ...]:
     """The groups of these names, or all if there are none. PlannerError for a name that isn't in `consumers`."""
-    groups = group_events_and_keys.resolve(spec.consumers, spec.cluster.topics)
+    groups = group_events_and_keys.resolve(spec.consumers, spec.cluster)
     known = {group.name for group in groups}
     for name in names:
         if name not in known:

@@ -44,11 +44,11 @@ from planner.whatif import (
     group_events_and_keys,
     growth_report,
 )
-from planner.whatif.assignors import importable
 from planner.whatif.cluster_states import PLANNED, TODAY
 from planner.whatif.consumers_report import ConsumersQuestion
 from planner.whatif.failure_sets import MOST
 from planner.whatif.failures_report import Subject
+from planner.whatif.own_assignors import importable
 
 _CAPTURED_AT = ("cluster", "captured_at")
 
@@ -107,7 +107,7 @@ def with_sections(spec: Spec, plan: Plan) -> Plan:
     asked, changed = spec.report, with_variant(spec, plan.choice.variant)
     consumers = None
     if asked.consumers:
-        groups = group_events_and_keys.resolve(changed.consumers, changed.cluster.topics)
+        groups = group_events_and_keys.resolve(changed.consumers, changed.cluster)
         consumers = consumers_report.section(ConsumersQuestion(changed, groups, {}, plan=plan))
     told = structs.replace(
         plan,

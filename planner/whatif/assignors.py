@@ -1,38 +1,50 @@
 """Who owns which partition in a consumer group: Kafka's assignors, and a user's own function.
 
-The entry point is `assign`. Topics are given as names with partition counts, members as ids. A member's rack doesn't
-matter here, because Kafka's assignors use racks only to choose among equally even assignments (KIP-881).
+The entry point is `assign`. Topics are given as names with partition counts, members as ids. Of Kafka's assignors,
+`range` and the sticky ones prefer partitions with a replica in a member's rack, if racks are given (KIP-881).
 """
 
-import importlib
-import re
-import sys
-from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import combinations, cycle
-from pathlib import Path
-from types import ModuleType
+from typing import NamedTuple
 
 from planner.model.cluster import PartitionKey
-from planner.model.errors import PlannerError
-from planner.model.spec import ConsumerGroup
 from planner.strategies.java_random import hash_map_order, utf16_key
 from planner.whatif import server_assignors
+from planner.whatif.own_assignors import Owned, Ownership, assigned_by, load
 from planner.whatif.server_assignors import ServerGroup
 
-Owned = Mapping[str, Sequence[PartitionKey]]
-Ownership = dict[str, list[PartitionKey]]
-Assignor = Callable[[dict[str, int], dict[str, list[str]], dict[str, list[PartitionKey]]], Owned]
 
+class Racks(NamedTuple):
+    """The `client.rack` of members that state one, and the racks of each partition's replicas."""
+
+    of_members: Mapping[str, str]
+    of_partitions: Mapping[PartitionKey, Collection[str]]
+
+    def matter(self, members: Iterable[str], partitions: Iterable[PartitionKey]) -> bool:
+        """True if members share a rack with partitions, and not every partition has replicas in all racks.
+
+        Source: `AbstractPartitionAssignor.useRackAwareAssignment`.
+        """
+        held = [frozenset(self.of_partitions.get(each, ())) for each in partitions]
+        every = frozenset[str]().union(*held)
+        return not every.isdisjoint(self.of_members.get(each, "") for each in members) and any(
+            each != every for each in held
+        )
+
+    def match(self, member: str, partition: PartitionKey) -> bool:
+        """True if the partition has a replica in the member's rack, or the member states none."""
+        return member not in self.of_members or self.of_members[member] in self.of_partitions.get(partition, ())
+
+
+NO_RACKS = Racks({}, {})
 # The first run in the broker (group.protocol=consumer), where `server-range` is `range`; others in clients (classic).
 SERVER_ASSIGNORS = ("uniform", "server-range")
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", *SERVER_ASSIGNORS)
 # The assignor of share groups, whose members may own the same partition.
 SHARE_ASSIGNOR = "simple"
-_OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
 
 def assign(
@@ -43,6 +55,7 @@ def assign(
     *,
     topic_ids: Mapping[str, str] | None = None,
     instances: Mapping[str, str] | None = None,
+    racks: Racks = NO_RACKS,
 ) -> Ownership:
     """Each member's partitions, (topic, partition), under one of ASSIGNORS, `simple`, or a user's `module:function`.
 
@@ -64,51 +77,90 @@ def assign(
     order = sorted(members, key=lambda each: (each not in static, utf16_key(static.get(each, each))))
     match assignor:
         case "range" | "server-range":
-            return _range(counts, members, order)
+            return _range(counts, members, order, racks if assignor == "range" else NO_RACKS)
         case "roundrobin":
             return _round_robin(counts, members, order)
         case "sticky" | "cooperative-sticky":
-            return _sticky(counts, members, _undisputed(members, owned or {}))
+            return _sticky(counts, members, _undisputed(members, owned or {}), racks)
         case "uniform":
             held = _undisputed(members, owned or {})
             return server_assignors.uniform(ServerGroup(counts, members, held, topic_ids or {}))
         case "simple":
             return server_assignors.simple(ServerGroup(counts, members, owned or {}, topic_ids or {}))
-    return _own(load(assignor), counts, members, owned or {}, assignor)
+    return assigned_by(load(assignor, (*ASSIGNORS, SHARE_ASSIGNOR)), counts, members, owned or {}, assignor)
 
 
-def load(assignor: str) -> Assignor:
-    """The function that `module:function` names; PlannerError if there is none."""
-    module, _, name = assignor.partition(":")
-    allowed = f"allowed: {', '.join(ASSIGNORS)}, {SHARE_ASSIGNOR}, or module:function of your own"
-    if not _OWN.fullmatch(assignor):
-        raise PlannerError(f"assignor {assignor!r} isn't known; {allowed}")
-    try:
-        # Only the result goes to stdout, so that --format json stays JSON whatever a user's own module prints.
-        with redirect_stdout(sys.stderr):
-            function: Assignor = getattr(importlib.import_module(module), name)
-    except (Exception, SystemExit) as error:  # a user's own module may raise anything
-        reason = f"{type(error).__name__}: {error}"
-        raise PlannerError(f"assignor {assignor!r} can't be loaded: {reason}; {allowed}") from error
-    return function
+def _range(
+    counts: Mapping[str, int], members: Mapping[str, Sequence[str]], order: Iterable[str], racks: Racks
+) -> Ownership:
+    """Each topic in ranges of neighbors; if the partitions can't be divided evenly, the first members get one more.
 
-
-def _range(counts: Mapping[str, int], members: Mapping[str, Sequence[str]], order: Iterable[str]) -> Ownership:
-    """Each topic in ranges of neighbors; if the partitions can't be divided evenly, the first members get one more."""
+    If racks matter, members first get what has a replica in their rack; of topics with equal counts and the same
+    members, all partitions with one number.
+    """
     subscribers: defaultdict[str, list[str]] = defaultdict(list)
     for member in order:
         for topic in members[member]:
             subscribers[topic].append(member)
     owners: Ownership = {member: [] for member in members}
     # Kafka iterates over its hash map of topics, which affects only the order of each member's list.
-    for read in hash_map_order(counts):
-        assert read is not None
-        first, readers = 0, subscribers[read]
-        for number, member in enumerate(readers):
-            length = counts[read] // len(readers) + (number < counts[read] % len(readers))
-            owners[member] += [(read, partition) for partition in range(first, first + length)]
-            first += length
-    return owners
+    names = [topic for topic in hash_map_order(counts) if topic is not None]
+    topics = [_TopicRanges(name, counts[name], subscribers[name], owners) for name in names]
+    needing = [each for each in topics if racks.matter(each.readers, each.partitions)]
+    alike: defaultdict[tuple[frozenset[str], int], list[_TopicRanges]] = defaultdict(list)
+    for each in topics if needing else ():
+        stated = any(member in racks.of_members for member in each.readers)
+        alike[frozenset(each.readers), counts[each.name] if stated else 0].append(each)
+    for (_, count), together in alike.items():
+        if len(together) > 1:
+            _co_partitioned(together, count, racks)
+        elif together[0] in needing:
+            together[0].deal(racks.match)
+    for each in topics:
+        each.deal(lambda *_: True)
+    return {member: sorted(held, key=_key) if needing else held for member, held in owners.items()}
+
+
+class _TopicRanges:
+    """A topic whose partitions are dealt to its readers, who are in order; `left` have no owner yet."""
+
+    def __init__(self, name: str, count: int, readers: Sequence[str], owners: Ownership) -> None:
+        self.name, self.readers, self.owners = name, readers, owners
+        self.partitions = [(name, number) for number in range(count)]
+        self.left = dict.fromkeys(self.partitions)
+        self.had = Counter[str]()
+        self.least, self.larger = divmod(count, max(len(readers), 1))
+
+    def room(self, member: str) -> int:
+        """How many more partitions the member may have."""
+        return max(0, self.least + (self.larger > 0) - self.had[member])
+
+    def give(self, member: str, partitions: Sequence[PartitionKey]) -> None:
+        """Make the member the owner of these partitions."""
+        self.owners[member] += partitions
+        self.had[member] += len(partitions)
+        self.larger -= self.had[member] > self.least
+        for each in partitions:
+            del self.left[each]
+
+    def deal(self, may: Callable[[str, PartitionKey], bool]) -> None:
+        """Give each reader the first partitions that it may have, as many as it has room for."""
+        for member in self.readers:
+            if given := [each for each in self.left if may(member, each)][: self.room(member)]:
+                self.give(member, given)
+
+
+def _co_partitioned(topics: Sequence[_TopicRanges], count: int, racks: Racks) -> None:
+    """Give all partitions with one number to the first member that they all have a replica for in its rack."""
+    remaining = [*topics[0].readers]
+    for number in range(count):
+        for member in remaining:
+            if all(racks.match(member, (each.name, number)) and each.room(member) > 0 for each in topics):
+                for each in topics:
+                    each.give(member, [(each.name, number)])
+                if not any(each.room(member) for each in topics):
+                    remaining.remove(member)
+                break
 
 
 def _round_robin(counts: Mapping[str, int], members: Mapping[str, Sequence[str]], order: Iterable[str]) -> Ownership:
@@ -122,70 +174,6 @@ def _round_robin(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]
     return owners
 
 
-def _own(
-    function: Assignor, counts: dict[str, int], members: dict[str, list[str]], owned: Owned, assignor: str
-) -> Ownership:
-    """The checked result of a user's own assignor: each partition has one owner, who subscribes to its topic."""
-    try:
-        with redirect_stdout(sys.stderr):  # as in `load`
-            given = function(dict(counts), dict(members), {member: list(held) for member, held in owned.items()})
-            pairs = [(member, topic, partition) for member, held in given.items() for topic, partition in held]
-    except (Exception, SystemExit) as error:  # a user's own function may raise anything, and give anything
-        reason = f"{type(error).__name__}: {error}"
-        takes = "allowed: a function of topics, subscriptions and owned that gives each member its partitions"
-        raise PlannerError(f"assignor {assignor!r} doesn't assign: {reason}; {takes}") from error
-    allowed = "allowed: each partition once, with a member that subscribes to its topic"
-    left = {(topic, partition) for topic, count in counts.items() for partition in range(count)}
-    owners: Ownership = {member: [] for member in members}
-    for member, topic, partition in pairs:
-        if (topic, partition) not in left or topic not in members.get(member, ()):
-            raise PlannerError(f"assignor {assignor!r} gives {topic}-{partition} to {member!r}; {allowed}")
-        left.remove((topic, partition))
-        insort(owners[member], (topic, partition))
-    if left:
-        topic, partition = min(left)
-        raise PlannerError(f"assignor {assignor!r} gives {topic}-{partition} to nobody; {allowed}")
-    return owners
-
-
-@contextmanager
-def importable(folder: Path, groups: Iterable[ConsumerGroup]) -> Iterator[None]:
-    """Makes the modules of the groups' assignors (`module:function`) importable from `folder` within the context.
-
-    Installed modules have precedence. The folder isn't on `sys.path`, because a library that looks for an optional
-    package (as pandas does for numexpr) would run any file of this name there.
-    """
-    finder = _Named(folder, tuple(group.assignor.partition(":")[0] for group in groups if ":" in group.assignor))
-    sys.meta_path.append(finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-        # Another spec of the same run may have a module with the same name.
-        for name in [name for name in sys.modules if name.partition(".")[0] in finder.found]:
-            del sys.modules[name]
-
-
-class _Named:
-    """Finds the top-level packages of the named modules in one folder, and remembers which it found."""
-
-    def __init__(self, folder: Path, modules: Sequence[str]) -> None:
-        self.folder = folder
-        self.names = {module.partition(".")[0] for module in modules}
-        self.found: set[str] = set()
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Called by `sys.meta_path`; a package finds its own modules."""
-        if name not in self.names:
-            return None
-        spec = PathFinder.find_spec(name, [str(self.folder)], target)
-        if spec is not None:
-            self.found.add(name)
-        return spec
-
-
 def _undisputed(members: Iterable[str], owned: Owned) -> dict[str, set[PartitionKey]]:
     """What each member owns, without the partitions that two members claim."""
     claims = Counter(partition for member in members for partition in set(owned.get(member, ())))
@@ -193,21 +181,27 @@ def _undisputed(members: Iterable[str], owned: Owned) -> dict[str, set[Partition
 
 
 def _sticky(
-    counts: Mapping[str, int], members: Mapping[str, Sequence[str]], owned: Mapping[str, Iterable[PartitionKey]]
+    counts: Mapping[str, int],
+    members: Mapping[str, Sequence[str]],
+    owned: Mapping[str, Iterable[PartitionKey]],
+    racks: Racks,
 ) -> Ownership:
     """As even as the subscriptions allow, with as few moves as possible; each member's partitions are sorted.
 
-    What is `owned` today counts only if member and partition still exist and the member subscribes to the topic.
-    Source: Kafka 4.1, AbstractStickyAssignor (KIP-54, KIP-341).
+    What is `owned` today counts only if member and partition still exist, the member subscribes to the topic and, if
+    racks matter, the partition has a replica in its rack.
+    Source: Kafka 4.3, AbstractStickyAssignor (KIP-54, KIP-341, KIP-881).
     """
+    partitions = [(topic, number) for topic in sorted(counts, key=utf16_key) for number in range(counts[topic])]
+    racks = racks if racks.matter(members, partitions) else NO_RACKS
     kept = dict[str, list[PartitionKey]]()
     for member in sorted(members, key=utf16_key):
         held = [each for each in owned[member] if 0 <= each[1] < counts.get(each[0], 0)]
         # What a member keeps of several topics are its first partitions of each, not its first topics.
         kept[member] = sorted(held, key=lambda each: _key(each)[::-1])
     if len({frozenset(topics) for topics in members.values()}) <= 1:
-        return _alike(counts, kept)
-    general = _General(counts, members, kept)
+        return _alike(partitions, kept, racks)
+    general = _General(counts, members, kept, racks)
     general.balance()
     return {member: sorted(general.owners[member], key=_key) for member in members}
 
@@ -216,27 +210,87 @@ def _key(partition: PartitionKey) -> tuple[bytes, int]:
     return utf16_key(partition[0]), partition[1]
 
 
-def _alike(counts: Mapping[str, int], kept: Mapping[str, Sequence[PartitionKey]]) -> Ownership:
+def _alike(partitions: Sequence[PartitionKey], kept: Mapping[str, Sequence[PartitionKey]], racks: Racks) -> Ownership:
     """The sticky assignment of members that all subscribe to the same topics.
 
-    Shares differ by at most one; members that own enough get the larger ones first. The rest is dealt out in turn.
+    Shares differ by at most one; members that own enough get the larger ones first. The rest is dealt out in turn,
+    first to members in the racks of its replicas.
     """
-    partitions = [(topic, number) for topic in sorted(counts, key=utf16_key) for number in range(counts[topic])]
     least, larger = divmod(len(partitions), max(len(kept), 1))
     owners: Ownership = {}
-    for member, held in kept.items():
+    for member, every in kept.items():
+        held = [each for each in every if racks.match(member, each)]
         most = least + 1 if larger > 0 and len(held) > least else least
         larger -= most > least
-        owners[member] = list(held[:most])
+        owners[member] = held[:most]
     taken = {each for held in owners.values() for each in held}
-    rest = iter([each for each in partitions if each not in taken])
-    while short := [member for member, held in owners.items() if len(held) < least]:
-        for member in short:
-            owners[member].append(next(rest))
-    full = [member for member, held in owners.items() if len(held) == least]
-    for member, partition in zip(full[:larger], rest, strict=True):
+    short = [member for member, held in owners.items() if len(held) < least]
+    full = [member for member, held in owners.items() if len(held) == least] if larger else []
+    rest = [each for each in partitions if each not in taken]
+    if racks.of_members:
+        rest = _to_racks(rest, owners, _Waiting(short, full, least, larger), racks)
+    while short:
+        for member in [*short]:
+            owners[member].append(rest.pop(0))
+            if len(owners[member]) == least:
+                short.remove(member)
+                full.append(member)
+    for member, partition in zip(full, rest, strict=False):
         owners[member].append(partition)
     return {member: sorted(held, key=_key) for member, held in owners.items()}
+
+
+class _Waiting(NamedTuple):
+    """Members with less than the least share, who are served in turn, and those with exactly it; both shares."""
+
+    short: list[str]
+    full: list[str]
+    least: int
+    larger: int
+
+
+def _to_racks(rest: Sequence[PartitionKey], owners: Ownership, waiting: _Waiting, racks: Racks) -> list[PartitionKey]:
+    """Deals partitions to members in the racks of their replicas; returns those for which no member waits.
+
+    Partitions that the fewest members have in their rack come first.
+    """
+    turn, left, larger = 0, list[PartitionKey](), waiting.larger
+
+    def first(members: Sequence[str], begin: int, partition: PartitionKey) -> int | None:
+        turns = ((begin + more) % len(members) for more in range(len(members)))
+        near = (at for at in turns if members[at] in racks.of_members and racks.match(members[at], partition))
+        return next(near, None)
+
+    for each in sorted(rest, key=partial(_readers_in_racks, racks, owners)):
+        at, to = first(waiting.short, turn, each), waiting.short
+        if at is None:
+            at, to = first(waiting.full, 0, each), waiting.full
+        if at is None:
+            left.append(each)
+            continue
+        member = to[at]
+        owners[member].append(each)
+        held = len(owners[member])
+        if to is waiting.full:
+            larger -= 1
+            del to[at]
+            if not larger:
+                to.clear()
+            continue
+        if held >= waiting.least:
+            del to[at]
+            if larger:
+                waiting.full.append(member)
+        else:
+            at += 1
+        turn = at % len(to) if to else 0
+    return left
+
+
+def _readers_in_racks(racks: Racks, members: Iterable[str], partition: PartitionKey) -> int:
+    """How many members state a rack that has a replica of the partition."""
+    held = racks.of_partitions.get(partition, ())
+    return sum(racks.of_members.get(member) in held for member in members)
 
 
 class _General:
@@ -246,9 +300,13 @@ class _General:
     """
 
     def __init__(
-        self, counts: Mapping[str, int], members: Mapping[str, Sequence[str]], kept: Mapping[str, list[PartitionKey]]
+        self,
+        counts: Mapping[str, int],
+        members: Mapping[str, Sequence[str]],
+        kept: Mapping[str, list[PartitionKey]],
+        racks: Racks,
     ) -> None:
-        self.counts = counts
+        self.counts, self.racks = counts, racks
         self.subscribers: dict[str, list[str]] = {topic: [] for topic in counts}
         for member in kept:
             for topic in members[member]:
@@ -256,7 +314,10 @@ class _General:
         # Topics with few subscribers come first.
         topics = sorted(counts, key=lambda topic: (len(self.subscribers[topic]), utf16_key(topic)))
         self.partitions = [(topic, number) for topic in topics for number in range(counts[topic])]
-        self.owners = {member: {each for each in held if each[0] in members[member]} for member, held in kept.items()}
+        self.owners = {
+            member: {each for each in held if each[0] in members[member] and racks.match(member, each)}
+            for member, held in kept.items()
+        }
         self.members = members
         # If a member lost partitions with an ended subscription, all partitions may move at once.
         self.revoking = any(len(self.owners[member]) < len(held) for member, held in kept.items())
@@ -268,8 +329,11 @@ class _General:
         """Assigns partitions without an owner, then evens out; undoes moves that don't make the group more even."""
         fresh = not any(self.owners.values())
         unowned = [each for each in self.partitions if each not in self.owner and self.subscribers[each[0]]]
-        for partition in unowned:
-            self._give(partition, self._least(partition[0], self.owners))
+        for partition in unowned if self.racks.of_members else ():
+            if near := [each for each in self.subscribers[partition[0]] if self.racks.match(each, partition)]:
+                self._give(partition, self._least(near))
+        for partition in [each for each in unowned if each not in self.owner]:
+            self._give(partition, self._least(self.subscribers[partition[0]]))
         movable = [each for each in self.partitions if len(self.subscribers[each[0]]) > 1]
         before, owner_before = {member: set(held) for member, held in self.owners.items()}, dict(self.owner)
         members = {member: None for member in self.owners if self._takes_part(member)}
@@ -279,9 +343,9 @@ class _General:
         if moved and _unevenness(self.owners, members) >= _unevenness(before, members):
             self.owners, self.owner = before, owner_before
 
-    def _least(self, topic: str, members: Collection[str]) -> str:
-        """The subscriber with the fewest partitions; of several, the first by id."""
-        return min((m for m in self.subscribers[topic] if m in members), key=lambda member: len(self.owners[member]))
+    def _least(self, members: Iterable[str]) -> str:
+        """The member with the fewest partitions; of several, the first by id."""
+        return min(members, key=lambda member: len(self.owners[member]))
 
     def _takes_part(self, member: str) -> bool:
         """True if a member can give or get a partition."""
@@ -296,7 +360,7 @@ class _General:
             again = False
             for partition in partitions:
                 count = len(self.owners[self.owner[partition]])
-                target = self._least(partition[0], members)
+                target = self._least(each for each in self.subscribers[partition[0]] if each in members)
                 if count > len(self.owners[target]) + 1:
                     self._move(partition, target)
                     moved_any = again = True

@@ -28,9 +28,9 @@ from planner.plan.document.whatif_types import (
 )
 from planner.report.view import Column, Joined, Lines, Name, Quantity, Sentence, Table, Value, View, ViewSection, told
 from planner.whatif import assignors, group_events_and_keys
-from planner.whatif.assignors import Ownership
 from planner.whatif.consumers_sweep import ConsumersSweep, SweptCombination, SweptGroup
 from planner.whatif.group_events_and_keys import Group, LoadUnit, PartitionLoads, Racks, ReplicasOf, spread
+from planner.whatif.own_assignors import Ownership
 
 _IN_BROKER = (*assignors.SERVER_ASSIGNORS, assignors.SHARE_ASSIGNOR)
 _NAMES_SHOWN = 6

@@ -15,7 +15,7 @@ from planner.model.formats import counted
 from planner.model.spec import ConsumerGroup, DescribedGroup, NewPartitions, matches_any
 from planner.plan.document.whatif_types import GroupEventRow, MemberSpread
 from planner.whatif import assignors
-from planner.whatif.assignors import Ownership
+from planner.whatif.own_assignors import Ownership
 
 LoadUnit = Literal["bytes/s", "bytes", "partitions"]
 PartitionLoads = Mapping[PartitionKey, int]
@@ -28,7 +28,8 @@ _KNOWN = (*assignors.ASSIGNORS, assignors.SHARE_ASSIGNOR)
 class Group:
     """A group. `counts`: the partitions of the topics that it reads. `members`: the topics of each member.
 
-    `racks`: the members with a `client.rack`. `instances`: the `group.instance.id` of static members. `topic_ids`: the
+    `racks`: the members with a `client.rack`. `partition_racks`: the racks of each partition's replicas today, if any
+    member has one. `instances`: the `group.instance.id` of static members. `topic_ids`: the
     topics' ids as far as known. `owners`: who owns what now, read from the cluster if `observed` is True, else what the
     assignor gives to a new group.
     """
@@ -42,6 +43,7 @@ class Group:
     observed: bool = False
     instances: Mapping[str, str] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    partition_racks: Mapping[PartitionKey, frozenset[str]] = field(default_factory=dict)
 
 
 def measure(cluster: Cluster) -> LoadUnit:
@@ -69,43 +71,60 @@ def _weight(unit: LoadUnit, bytes_per_sec: int, size_bytes: int) -> int:
     return {"bytes/s": bytes_per_sec, "bytes": size_bytes, "partitions": 1}[unit]
 
 
-def resolve(declared: Sequence[ConsumerGroup], topics: Sequence[Topic]) -> tuple[Group, ...]:
+def resolve(declared: Sequence[ConsumerGroup], cluster: Cluster) -> tuple[Group, ...]:
     """The groups by name: declared with members, or as their state files describe them.
 
     What is declared for a member overrides what is found. Members own only partitions of the cluster.
     """
-    counts = {topic.name: len(topic.partitions) for topic in topics}
+    counts = {topic.name: len(topic.partitions) for topic in cluster.topics}
+    racks = dict[PartitionKey, frozenset[str]]()
+    if any(member.rack is not None for group in declared for member in group.members):
+        of = {broker.id: broker.rack for broker in cluster.brokers}
+        racks = {
+            (topic.name, each.id): frozenset(rack for rack in map(of.get, each.replicas) if rack is not None)
+            for topic in cluster.topics
+            for each in topic.partitions
+        }
     groups = list[Group]()
     for group in declared:
         if group.described:
-            groups.append(_observed(group, group.described, counts))
+            groups.append(_observed(group, group.described, counts, racks))
             continue
         members = {member.id: _subscribed(member.topics, counts) for member in group.members}
-        groups.append(_with_owners(group, group.assignor or DEFAULT_ASSIGNOR, counts, members))
+        groups.append(_with_owners(group, group.assignor or DEFAULT_ASSIGNOR, counts, members, racks))
     return tuple(sorted(groups, key=lambda group: group.name))
 
 
 def _with_owners(
-    declared: ConsumerGroup, assignor: str, counts: Mapping[str, int], members: Mapping[str, tuple[str, ...]]
+    declared: ConsumerGroup,
+    assignor: str,
+    counts: Mapping[str, int],
+    members: Mapping[str, tuple[str, ...]],
+    partition_racks: Mapping[PartitionKey, frozenset[str]],
 ) -> Group:
     """The group with the owners that the assignor gives to a new group."""
     racks = {each.id: each.rack for each in declared.members if each.rack is not None and each.id in members}
     instances = {each.id: each.instance for each in declared.members if each.instance is not None}
     ids = dict(declared.topic_ids)
-    group = Group(
-        declared.name, assignor, _read(counts, members), members, {}, racks, instances=instances, topic_ids=ids
-    )
+    read = _read(counts, members)
+    group = Group(declared.name, assignor, read, members, {}, racks, False, instances, ids, partition_racks)
     return replace(group, owners=assigned(group, assignor, None))
 
 
 def assigned(group: Group, assignor: str, owners: Ownership | None) -> Ownership:
     """Who owns what under an assignor that starts from the current owners; None for a new group."""
+    ids, instances, racks = group.topic_ids, group.instances, assignors.Racks(group.racks, group.partition_racks)
     return assignors.assign(
-        assignor, group.counts, group.members, owners, topic_ids=group.topic_ids, instances=group.instances
+        assignor, group.counts, group.members, owners, topic_ids=ids, instances=instances, racks=racks
     )
 
 
-def _observed(group: ConsumerGroup, found: DescribedGroup, counts: Mapping[str, int]) -> Group:
+def _observed(
+    group: ConsumerGroup,
+    found: DescribedGroup,
+    counts: Mapping[str, int],
+    racks: Mapping[PartitionKey, frozenset[str]],
+) -> Group:
     """A group of a state file: Kafka doesn't report subscriptions, so each member gets all topics of the group."""
     declared = {member.id: member for member in group.members}
     topics = tuple(topic for topic in found.topics if topic in counts)
@@ -115,7 +134,7 @@ def _observed(group: ConsumerGroup, found: DescribedGroup, counts: Mapping[str, 
     }
     assignor = group.assignor or (found.assignor if found.assignor in _KNOWN else DEFAULT_ASSIGNOR)
     owners = {member: list(held) for member, held in found.members.items()}
-    begun = _with_owners(group, assignor, counts, members)
+    begun = _with_owners(group, assignor, counts, members, racks)
     return replace(begun, owners=owners, observed=True) if any(owners.values()) else begun
 
 

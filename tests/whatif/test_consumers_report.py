@@ -26,7 +26,7 @@ OWNED = DescribedGroup("g", "range", {"m": (("a", 2), ("a", 3)), "n": (("a", 0),
 
 def told(spec: Spec = SPEC, described: DescribedGroup | None = None, assignor: str = "range", **more):
     """The document for one group."""
-    groups = resolve([ConsumerGroup("g", assignor, MEMBERS, described)], spec.cluster.topics)
+    groups = resolve([ConsumerGroup("g", assignor, MEMBERS, described)], spec.cluster)
     return as_json(document(ConsumersQuestion(spec, groups, more.pop("grown", {}), **more)))
 
 
@@ -78,7 +78,7 @@ def test_a_group_that_the_broker_assigns_rebalances_where_replicas_move(assignor
 def test_members_that_share_a_partition_each_carry_their_part():
     """Members that share a partition share its load; the spread uses these loads, and they add up to the total."""
     members = tuple(ConsumerMember(f"m{number}", ("a",)) for number in range(8))
-    shared = resolve([ConsumerGroup("g", "simple", members)], SPEC.cluster.topics)
+    shared = resolve([ConsumerGroup("g", "simple", members)], SPEC.cluster)
     (group,) = as_json(document(ConsumersQuestion(SPEC, shared, {})))["groups"]
     loads, spread = [member["load"] for member in group["members"]], group["spread"]
     assert (spread["fewest_load"], spread["most_load"], spread["total_load"]) == (min(loads), max(loads), sum(loads))
@@ -102,7 +102,7 @@ UNEVEN = spec_of(no_racks(1), {"a_b": [[1]] * 4}, sizes={"a_b": [4, 2, 1, 1]})
 def groups(members=2):
     """A group whose members read the topic."""
     listed = tuple(ConsumerMember(f"m|{number:02}", ("*",)) for number in range(members))
-    return resolve([ConsumerGroup("g*", "range", listed)], UNEVEN.cluster.topics)
+    return resolve([ConsumerGroup("g*", "range", listed)], UNEVEN.cluster)
 
 
 def page_of_group(members=2, **more):

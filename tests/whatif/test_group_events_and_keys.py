@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from clusters import no_racks, spec_of
 
-from planner.model.cluster import Partition, Topic
+from planner.model.cluster import Broker, Cluster, Partition, Topic
 from planner.model.spec import ConsumerGroup, ConsumerMember, DescribedGroup, NewPartitions
 from planner.whatif import assignors, group_events_and_keys
 from planner.whatif.assignors import assign
@@ -147,7 +147,7 @@ def test_declared_groups_read_what_their_patterns_match() -> None:
         ConsumerGroup("h", "", (ConsumerMember("m", ("*",)),)),
         ConsumerGroup("g", "roundrobin", (ConsumerMember("m", ("a*",), "r"), ConsumerMember("n", ("a",)))),
     ]
-    first, second = resolve(declared, TOPICS)
+    first, second = resolve(declared, SPEC.cluster)
     assert ("g", {"a": 2}, {"m": [("a", 0)], "n": [("a", 1)]}, {"m": "r"}) == (
         first.name,
         first.counts,
@@ -161,13 +161,13 @@ def test_a_described_groups_owners_are_the_clusters_own() -> None:
     """A described group has the cluster's members and owners, and declared topics; else the assignor's owners."""
     found = DescribedGroup("g", "uniform", {"m": (("a", 1),), "n": (("a", 0), ("b", 0))}, ("a", "b", "gone"))
     members = (ConsumerMember("m", ("a",), "r"), ConsumerMember("gone", ("b",)))
-    (group,) = resolve([ConsumerGroup("g", "", members, found)], TOPICS)
+    (group,) = resolve([ConsumerGroup("g", "", members, found)], SPEC.cluster)
     assert {"m": ("a",), "n": ("a", "b")} == group.members
     assert (True, "uniform", {"m": "r"}) == (group.observed, group.assignor, group.racks)
     assert {"m": [("a", 1)], "n": [("a", 0), ("b", 0)]} == group.owners
-    (other,) = resolve([ConsumerGroup("g", "", (), replace(found, assignor="streams"))], TOPICS)
+    (other,) = resolve([ConsumerGroup("g", "", (), replace(found, assignor="streams"))], SPEC.cluster)
     assert "range" == other.assignor
-    (begun,) = resolve([ConsumerGroup("g", "", (), replace(found, members={"m": (), "n": ()}))], TOPICS)
+    (begun,) = resolve([ConsumerGroup("g", "", (), replace(found, members={"m": (), "n": ()}))], SPEC.cluster)
     assert (False, 3) == (begun.observed, sum(map(len, begun.owners.values())))
 
 
@@ -176,13 +176,26 @@ def test_topic_ids_and_static_members_count_in_the_brokers_assignors() -> None:
     topics = [Topic(name, tuple(Partition(number, (1,), 1) for number in range(3))) for name in ("a", "b")]
     members = (ConsumerMember("m1", ("*",)), ConsumerMember("m2", ("*",), None, "first"))
     listed = (members[0], replace(members[1], instance=None))
-    plain, static = (resolve([ConsumerGroup("g", "server-range", each)], topics)[0] for each in (listed, members))
+    cluster = Cluster("c", (), tuple(topics))
+    plain, static = (resolve([ConsumerGroup("g", "server-range", each)], cluster)[0] for each in (listed, members))
     more, fewer = [("a", 0), ("a", 1), ("b", 0), ("b", 1)], [("a", 2), ("b", 2)]
     assert [more, fewer] == [sorted(plain.owners[member]) for member in ("m1", "m2")]
     assert [fewer, more] == [sorted(static.owners[member]) for member in ("m1", "m2")]
     ids = (("a", "zzzzzzzzzzzzzzzzzzzzzA"), ("b", "AAAAAAAAAAAAAAAAAAAAAg"))
-    (told,) = resolve([ConsumerGroup("g", "uniform", members, None, ids)], topics)
+    (told,) = resolve([ConsumerGroup("g", "uniform", members, None, ids)], cluster)
     expected = assign("uniform", told.counts, told.members, topic_ids=dict(ids))
     assert dict(ids) == told.topic_ids
     assert expected == told.owners
     assert assign("uniform", told.counts, told.members, told.owners, topic_ids=dict(ids)) == reassigned(told).owners
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_members_get_partitions_of_their_rack(assignor: str) -> None:
+    """A group with client.rack owns what lies in its members' racks, from the beginning and after a member joins."""
+    topic = Topic("t", (Partition(0, (1,), 1), Partition(1, (2,), 2)))
+    members = (ConsumerMember("x", ("t",), "b"), ConsumerMember("y", ("t",), "a"))
+    cluster = Cluster("c", (Broker(1, "a"), Broker(2, "b")), (topic,))
+    (group,) = resolve([ConsumerGroup("g", assignor, members)], cluster)
+
+    assert {"x": [("t", 1)], "y": [("t", 0)]} == group.owners == reassigned(group).owners
+    assert [0, 0] == [each.moved for each in events(group, {}, {}) if each.what != "a member joins"]

@@ -10,7 +10,8 @@ import pytest
 
 from planner.model.errors import PlannerError
 from planner.model.spec import ConsumerGroup
-from planner.whatif.assignors import assign, importable
+from planner.whatif.assignors import assign
+from planner.whatif.own_assignors import importable
 
 PLANNER = str(Path(sys.executable).with_name("planner"))
 # Optional modules of libraries, besides Python's own and the planner's modules.
