@@ -69,13 +69,16 @@ class ConsumerMember:
 
 @dataclass(frozen=True)
 class ConsumerGroup:
-    """A group of the YAML: its `assignor` and `topic_ids` if stated, and the group as its state file describes it."""
+    """A group of the YAML: its `assignor`, `topic_ids` and patterns of `topics` if stated, and the group as its state
+    file describes it.
+    """
 
     name: str
     assignor: str = ""
     members: tuple[ConsumerMember, ...] = ()
     described: DescribedGroup | None = None
     topic_ids: tuple[tuple[str, str], ...] = ()
+    topics: tuple[str, ...] = ()
 
 
 class BatchRules(Section, frozen=True, omit_defaults=False):

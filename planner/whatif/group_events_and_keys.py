@@ -125,9 +125,11 @@ def _observed(
     counts: Mapping[str, int],
     racks: Mapping[PartitionKey, frozenset[str]],
 ) -> Group:
-    """A group of a state file: Kafka doesn't report subscriptions, so each member gets all topics of the group."""
+    """A group of a state file. Kafka doesn't report subscriptions: each member reads the YAML's topics of the group, or
+    else all those that somebody owns.
+    """
     declared = {member.id: member for member in group.members}
-    topics = tuple(topic for topic in found.topics if topic in counts)
+    topics = _subscribed(group.topics, counts) or tuple(topic for topic in found.topics if topic in counts)
     members = {
         member: _subscribed(declared[member].topics, counts) if member in declared else topics
         for member in found.members

@@ -165,6 +165,8 @@ def test_a_described_groups_owners_are_the_clusters_own() -> None:
     assert {"m": ("a",), "n": ("a", "b")} == group.members
     assert (True, "uniform", {"m": "r"}) == (group.observed, group.assignor, group.racks)
     assert {"m": [("a", 1)], "n": [("a", 0), ("b", 0)]} == group.owners
+    (owning_a,) = resolve([ConsumerGroup("g", "", (), replace(found, topics=("a",)), (), ("*",))], SPEC.cluster)
+    assert {"m": ("a", "b"), "n": ("a", "b")} == owning_a.members
     (other,) = resolve([ConsumerGroup("g", "", (), replace(found, assignor="streams"))], SPEC.cluster)
     assert "range" == other.assignor
     (begun,) = resolve([ConsumerGroup("g", "", (), replace(found, members={"m": (), "n": ()}))], SPEC.cluster)

@@ -235,7 +235,7 @@ def groups(document: Document, described: Described) -> tuple[spec.ConsumerGroup
         in_file = described.get(item.get("state", ""), ())
         group = next((one for one in in_file if one.name == item["group"]), None)
         ids = tuple((item.get("topic_ids") or {}).items())
-        found.append(spec.ConsumerGroup(item["group"], item.get("assignor", ""), members, group, ids))
+        found.append(spec.ConsumerGroup(item["group"], item.get("assignor", ""), members, group, ids, shared))
     return tuple(found)
 
 

@@ -131,7 +131,7 @@ class BoundSection(Section, frozen=True, kw_only=True):
     least_replicas_moved: Annotated[
         Count | None, doc("The least replicas that any such plan must move; null where unknown.")
     ]
-    gap_percent: Annotated[NotNegative, doc("How far the plan is above the least, in percent.")]
+    gap_percent: Annotated[NotNegative, doc("How much of what the plan copies is above the least, in percent.")]
     proof: Annotated[str, doc("Why no plan can do better, in one sentence.")]
     method: Annotated[
         BoundMethod,
