@@ -6,7 +6,6 @@ The entry point is `assign`. Topics are given as names with partition counts, me
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
 from itertools import combinations, cycle
 from typing import NamedTuple
 
@@ -228,7 +227,7 @@ def _alike(partitions: Sequence[PartitionKey], kept: Mapping[str, Sequence[Parti
     full = [member for member, held in owners.items() if len(held) == least] if larger else []
     rest = [each for each in partitions if each not in taken]
     if racks.of_members:
-        rest = _to_racks(rest, owners, _Waiting(short, full, least, larger), racks)
+        rest = _Waiting(short, full, least, larger).deal(rest, owners, racks)
     while short:
         for member in [*short]:
             owners[member].append(rest.pop(0))
@@ -241,56 +240,50 @@ def _alike(partitions: Sequence[PartitionKey], kept: Mapping[str, Sequence[Parti
 
 
 class _Waiting(NamedTuple):
-    """Members with less than the least share, who are served in turn, and those with exactly it; both shares."""
+    """Members with less than the least share, who are served in turn, and those with exactly it; how many get more."""
 
     short: list[str]
     full: list[str]
     least: int
     larger: int
 
+    def deal(self, rest: Sequence[PartitionKey], owners: Ownership, racks: Racks) -> list[PartitionKey]:
+        """Deals partitions to members in the racks of their replicas; returns those for which no such member waits.
 
-def _to_racks(rest: Sequence[PartitionKey], owners: Ownership, waiting: _Waiting, racks: Racks) -> list[PartitionKey]:
-    """Deals partitions to members in the racks of their replicas; returns those for which no member waits.
+        Partitions that the fewest members have in their rack come first.
+        """
+        in_rack = Counter(racks.of_members.get(member) for member in owners)
+        readers = {each: sum(in_rack[rack] for rack in {*racks.of_partitions.get(each, ())}) for each in rest}
+        turn, left, larger = 0, list[PartitionKey](), self.larger
 
-    Partitions that the fewest members have in their rack come first.
-    """
-    turn, left, larger = 0, list[PartitionKey](), waiting.larger
+        def first(members: Sequence[str], begin: int, partition: PartitionKey) -> int | None:
+            turns = ((begin + more) % len(members) for more in range(len(members)))
+            near = (at for at in turns if members[at] in racks.of_members and racks.match(members[at], partition))
+            return next(near, None)
 
-    def first(members: Sequence[str], begin: int, partition: PartitionKey) -> int | None:
-        turns = ((begin + more) % len(members) for more in range(len(members)))
-        near = (at for at in turns if members[at] in racks.of_members and racks.match(members[at], partition))
-        return next(near, None)
-
-    for each in sorted(rest, key=partial(_readers_in_racks, racks, owners)):
-        at, to = first(waiting.short, turn, each), waiting.short
-        if at is None:
-            at, to = first(waiting.full, 0, each), waiting.full
-        if at is None:
-            left.append(each)
-            continue
-        member = to[at]
-        owners[member].append(each)
-        held = len(owners[member])
-        if to is waiting.full:
-            larger -= 1
-            del to[at]
-            if not larger:
-                to.clear()
-            continue
-        if held >= waiting.least:
-            del to[at]
-            if larger:
-                waiting.full.append(member)
-        else:
-            at += 1
-        turn = at % len(to) if to else 0
-    return left
-
-
-def _readers_in_racks(racks: Racks, members: Iterable[str], partition: PartitionKey) -> int:
-    """How many members state a rack that has a replica of the partition."""
-    held = racks.of_partitions.get(partition, ())
-    return sum(racks.of_members.get(member) in held for member in members)
+        for each in sorted(rest, key=readers.__getitem__):
+            at, to = first(self.short, turn, each), self.short
+            if at is None:
+                at, to = first(self.full, 0, each), self.full
+            if at is None:
+                left.append(each)
+                continue
+            member = to[at]
+            owners[member].append(each)
+            if to is self.full:
+                larger -= 1
+                del to[at]
+                if not larger:
+                    to.clear()
+                continue
+            if len(owners[member]) >= self.least:
+                del to[at]
+                if larger:
+                    self.full.append(member)
+            else:
+                at += 1
+            turn = at % len(to) if to else 0
+        return left
 
 
 class _General:

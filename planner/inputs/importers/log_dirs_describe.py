@@ -131,12 +131,7 @@ def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[s
     value, end = read_object(text, start, file, read)
     refuse_rest(text, end, file, f"{_HINT} for all brokers at once")
     place = place_of(text, start, file)
-    _require_lists(value, place)
-    return value, place
-
-
-def _require_lists(value: dict[str, Any], place: Place) -> None:
-    """ImportStateError if brokers, log dirs or partitions aren't in lists; null and a missing list count as empty."""
+    # null and a missing list count as empty.
     below: Iterable[tuple[str, Any]] = [("", value)]
     for key in ("brokers", "logDirs", "partitions"):
         entries = list(below)
@@ -148,6 +143,7 @@ def _require_lists(value: dict[str, Any], place: Place) -> None:
         lists = [(f"{at}{key}", entry[key]) for at, entry in entries if entry.get(key) is not None]
         sound(Finding(place, at, f"{shown(of)} isn't a list; {_HINT}") for at, of in lists if type(of) is not list)
         below = ((f"{name}[{at}].", entry) for name, of in lists for at, entry in enumerate(of))
+    return value, place
 
 
 def _add_log_dirs(
