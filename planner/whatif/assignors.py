@@ -6,7 +6,7 @@ The entry point is `assign`. Topics are given as names with partition counts, me
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import combinations, cycle
+from itertools import combinations, cycle, islice
 from typing import NamedTuple
 
 from planner.model.cluster import PartitionKey
@@ -65,8 +65,9 @@ def assign(
     this function's. PlannerError for an unknown assignor, and for an invalid result of a user's own.
 
     Only the broker's assignors use `topic_ids` (`kafka-topics --describe`). Only `range`, `roundrobin` and
-    `server-range` use `instances`, the `group.instance.id` of static members. Source: Kafka 4.1, RangeAssignor,
-    RoundRobinAssignor, AbstractStickyAssignor (KIP-54, KIP-429); for the broker's, Kafka 4.3 (KIP-848, KIP-932).
+    `server-range` use `instances`, the `group.instance.id` of static members. Only `range` and the sticky assignors use
+    `racks`. Source: Kafka 4.3, RangeAssignor, RoundRobinAssignor, AbstractStickyAssignor (KIP-54, KIP-429, KIP-881);
+    for the broker's, KIP-848 and KIP-932.
     """
     wanted = {topic for listed in subscriptions.values() for topic in listed}
     counts = {topic: count for topic, count in topics.items() if topic in wanted}
@@ -116,7 +117,7 @@ def _range(
         elif together[0] in needing:
             together[0].deal(racks.match)
     for each in topics:
-        each.deal(lambda *_: True)
+        each.deal()
     return {member: sorted(held, key=_key) if needing else held for member, held in owners.items()}
 
 
@@ -135,22 +136,24 @@ class _TopicRanges:
         return max(0, self.least + (self.larger > 0) - self.had[member])
 
     def give(self, member: str, partitions: Sequence[PartitionKey]) -> None:
-        """Make the member the owner of these partitions."""
+        """Makes the member the owner of these partitions."""
         self.owners[member] += partitions
         self.had[member] += len(partitions)
         self.larger -= self.had[member] > self.least
         for each in partitions:
             del self.left[each]
 
-    def deal(self, may: Callable[[str, PartitionKey], bool]) -> None:
-        """Give each reader the first partitions that it may have, as many as it has room for."""
+    def deal(self, may: Callable[[str, PartitionKey], bool] | None = None) -> None:
+        """Gives each reader the first partitions that it may have (None: all), as many as it has room for."""
+        every = iter([*self.left])
         for member in self.readers:
-            if given := [each for each in self.left if may(member, each)][: self.room(member)]:
+            mine = every if may is None else (each for each in self.left if may(member, each))
+            if given := list(islice(mine, self.room(member))):
                 self.give(member, given)
 
 
 def _co_partitioned(topics: Sequence[_TopicRanges], count: int, racks: Racks) -> None:
-    """Give all partitions with one number to the first member that they all have a replica for in its rack."""
+    """Gives all partitions with one number to the first member with room in whose rack each of them has a replica."""
     remaining = [*topics[0].readers]
     for number in range(count):
         for member in remaining:
