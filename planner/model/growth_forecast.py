@@ -11,6 +11,7 @@ unknown rate, grow by the topic's growth.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -103,7 +104,12 @@ class Forecast:
         begin = self._when(month, np.maximum(by_bytes, self._written(month, newest - self.roll)))
         return np.where(limited, month - begin, np.inf)
 
-    @property
+    @cached_property
+    def age_today(self) -> FloatArray:
+        """(P,): the age of the oldest record in months; infinite without a limit."""
+        return self.age(0)
+
+    @cached_property
     def _a_month(self) -> FloatArray:
         """(P,) bytes that today's rate writes in a month; not 0."""
         return np.maximum(self.problem.bytes_in_per_sec.astype(np.float64), 1e-9) * MONTH_SECONDS
@@ -117,7 +123,7 @@ class Forecast:
         # If sizes are unknown, they are what today's rate has written.
         before = self._written(month, np.maximum(begin, 0.0) if known else begin)
         left = np.where(
-            limited, np.clip(-begin / np.where(limited, np.maximum(self.age(0), 1e-12), 1.0), 0.0, 1.0), 1.0
+            limited, np.clip(-begin / np.where(limited, np.maximum(self.age_today, 1e-12), 1.0), 0.0, 1.0), 1.0
         )
         old = problem.size_bytes * left if known else 0.0
         held: FloatArray = np.minimum(old + self._a_month * (written - before), self.cap)
