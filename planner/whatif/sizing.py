@@ -20,7 +20,7 @@ from planner.model.cluster import Broker
 from planner.model.document_fields import SpecLimits
 from planner.model.errors import InfeasibleError, SetupError
 from planner.model.growth_forecast import at_history_end
-from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import BrokerClass, Budget, Changes, Sizing, Spec
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.growth_scenarios import without
@@ -101,6 +101,19 @@ def spec_of(spec: Spec, combination: Combination) -> Spec:
     sweep = replace(spec.sweep, growth=(), variants=())
     limits = SpecLimits(disk_used_ppm=asked(spec).disk_used_ppm)
     return replace(spec, changes=changes, limits=limits, sweep=sweep, budget=Budget())
+
+
+def _capped(spec: Spec) -> Spec:
+    """The spec with `replicas_per_broker` as a cap of each broker."""
+    most = asked(spec).replicas_per_broker
+    if most is None:
+        return spec
+
+    def capped(brokers: Iterable[Broker]) -> tuple[Broker, ...]:
+        return tuple(replace(each, max_replicas=min(most, each.max_replicas or most)) for each in brokers)
+
+    changes = replace(spec.changes, add_brokers=capped(spec.changes.add_brokers))
+    return replace(spec, cluster=replace(spec.cluster, brokers=capped(spec.cluster.brokers)), changes=changes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +226,7 @@ class _SizingQuestion:
     def of(cls, study: SizingStudy, combination: Combination) -> Self:
         """The loads of a combination in all months."""
         sizing = asked(study.spec)
-        case = case_of(spec_of(study.spec, combination), "", "", 0, sizing.months)
+        case = case_of(_capped(spec_of(study.spec, combination)), "", "", 0, sizing.months)
         built = replace(without(case.forecast.problem), scenario_names=study.hour_names, scenario_hours=study.hours)
         months = [case.forecast.at(month) for month in range(sizing.months + 1)]
         sizes = np.stack([each.size_bytes for each in months], axis=1)
@@ -230,11 +243,8 @@ class _SizingQuestion:
     def together(self) -> Limit | None:
         """The first limit that all brokers together reach, with any plan."""
         targets, factors = self.problem.targets, self.problem.replication_factors.astype(np.int64)
-        each, count = self.sizing.replicas_per_broker, int(targets.sum())
         caps = self.problem.caps
-        rooms = [each * count] if each is not None else []
-        rooms += [] if caps is None else [int(caps[0, targets].sum())]
-        if int(factors.sum()) > min(rooms, default=UNCAPPED):
+        if caps is not None and int(factors.sum()) > int(caps[0, targets].sum()):
             return Limit(0, None, "replicas")
         found = []
         for what, room, held in (

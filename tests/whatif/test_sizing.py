@@ -117,6 +117,15 @@ def test_replicas_are_limited() -> None:
     assert row(to_size(replicas_per_broker=3, per_rack=(1, 1), classes=(SMALL,)), 1)["holds"]
 
 
+def test_plans_keep_the_limit_of_replicas() -> None:
+    """By their disks, large brokers would have six of 24 replicas each; with four on each broker, all fit."""
+    spec = to_size(spec_of(RACKS, {"t": THREE["t"] * 3}, sizes=20), per_rack=(1, 1), classes=(LARGE,))
+    assert row(spec, 1)["holds"]
+    limited = replace(spec, sizing=replace(spec.sizing, replicas_per_broker=4))
+    assert row(limited, 1)["holds"]
+    assert "replicas" == row(replace(spec, sizing=replace(spec.sizing, replicas_per_broker=3)), 1)["limit"]
+
+
 def test_the_caps_of_a_class_hold_for_the_brokers_that_are_bought() -> None:
     """Three brokers can't have eight replicas with caps of two each, nor four leaders with caps of one."""
     capped = BrokerClass("capped", 300, 3000, max_replicas=2, max_leaders=1, max_disk_bytes=60)
