@@ -333,9 +333,14 @@ def _parsed(kind: MetricsFormat, batches: Iterable[pa.RecordBatch]) -> Iterator[
             if not text.strip():
                 continue
             # The files of a folder may be of several kinds.
-            found = kind if kind == "export" else metric_files.file_kind(text[:_HEAD_CHARACTERS])
-            if found is None or (found == "export") != (kind == "export"):
+            found = metric_files.file_kind(text[:_HEAD_CHARACTERS]) or ("export" if kind == "export" else None)
+            if found is None:
                 raise PlannerError(f"{file}: isn't known by how it begins; {_ALLOWED}")
+            if (found == "export") != (kind == "export"):
+                one = "an" if found == "export" else "no"
+                raise PlannerError(
+                    f"{file}: is {one} export, unlike other files of its folder; allowed: an export in its own folder"
+                )
             yield from metric_files.measures(found, text, file)
 
     measures = chain.from_iterable(map(of_batch, batches))

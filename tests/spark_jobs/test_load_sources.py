@@ -207,6 +207,23 @@ def test_a_folder_of_tables_and_other_files_is_refused(spark: Any, tmp_path: Pat
         load_sources.read(spark, [str(tmp_path)], {})
 
 
+@pytest.mark.parametrize(
+    ("lines", "message"), [(1, "b-2026-11-20T10:00:00Z.txt: is no export"), (99, "a.jsonl: is an export")]
+)
+def test_a_folder_of_an_export_and_other_metrics_is_refused(
+    spark: Any, tmp_path: Path, lines: int, message: str
+) -> None:
+    """Spark begins with the largest file, which says how all are read; the error names one of another kind."""
+    metric = {"__name__": "kafka_log_log_size", "topic": "a", "partition": "0", "instance": "k"}
+    (tmp_path / "a.jsonl").write_text(json.dumps({"metric": metric, "values": [7], "timestamps": [1000 * AT]}))
+    (tmp_path / "b-2026-11-20T10:00:00Z.txt").write_text("".join(f"a:{partition}:100\n" for partition in range(lines)))
+
+    measures = load_sources.read(spark, [str(tmp_path)], {}).measures
+    assert measures is not None
+    with pytest.raises(PlannerError, match=message), load_sources.read_faults_named(spark):
+        measures.collect()
+
+
 @pytest.mark.parametrize("kind", ["csv", "json"])
 def test_a_file_is_read_whatever_its_name_would_match(spark: Any, tmp_path: Path, kind: str) -> None:
     """A file whose name is a pattern is read itself, and not the files that match; other patterns match files."""
