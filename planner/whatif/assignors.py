@@ -10,7 +10,7 @@ from itertools import combinations, cycle, islice
 from typing import NamedTuple
 
 from planner.model.cluster import PartitionKey
-from planner.strategies.java_random import hash_map_order, utf16_key
+from planner.strategies.java_random import JavaHashMap, hash_map_order, string_hash, utf16_key
 from planner.whatif import server_assignors
 from planner.whatif.own_assignors import Owned, Ownership, assigned_by, load
 from planner.whatif.server_assignors import ServerGroup
@@ -219,9 +219,10 @@ def _alike(partitions: Sequence[PartitionKey], kept: Mapping[str, Sequence[Parti
     first to members in the racks of its replicas.
     """
     least, larger = divmod(len(partitions), max(len(kept), 1))
-    owners: Ownership = {}
-    for member, every in kept.items():
-        held = [each for each in every if racks.match(member, each)]
+    owners: Ownership = {member: [] for member in kept}
+    # Kafka iterates over its hash map of members.
+    for member in map(str, hash_map_order(kept)):
+        held = [each for each in kept[member] if racks.match(member, each)]
         most = least + 1 if larger > 0 and len(held) > least else least
         larger -= most > least
         owners[member] = held[:most]
@@ -319,7 +320,7 @@ class _General:
         self.revoking = any(len(self.owners[member]) < len(held) for member, held in kept.items())
         self.owner = {each: member for member, held in self.owners.items() for each in held}
         self.moved: dict[PartitionKey, tuple[str, str]] = {}
-        self.moves: defaultdict[tuple[str, str, str], dict[PartitionKey, None]] = defaultdict(dict)
+        self.moves: dict[tuple[str, str, str], JavaHashMap[PartitionKey, None]] = {}
 
     def balance(self) -> None:
         """Assigns partitions without an owner, then evens out; undoes moves that don't make the group more even."""
@@ -377,15 +378,23 @@ class _General:
         """Remembers where a partition came from; a partition that came back has not moved."""
         if partition in self.moved:
             origin, last = self.moved.pop(partition)
-            del self.moves[partition[0], origin, last][partition]
+            back = self.moves[partition[0], origin, last]
+            del back[partition]
+            if not back:
+                del self.moves[partition[0], origin, last]
             source = origin
         if source != target:
             self.moved[partition] = source, target
-            self.moves[partition[0], source, target][partition] = None
+            self.moves.setdefault((partition[0], source, target), JavaHashMap(_hash))[partition] = None
 
     def _give(self, partition: PartitionKey, member: str) -> None:
         self.owners[member].add(partition)
         self.owner[partition] = member
+
+
+def _hash(partition: PartitionKey) -> int:
+    """The hash of Kafka's `TopicPartition`."""
+    return 31 * (31 + partition[1]) + string_hash(partition[0])
 
 
 def _unevenness(owners: Mapping[str, Collection[PartitionKey]], members: Collection[str]) -> int:
