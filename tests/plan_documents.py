@@ -267,7 +267,13 @@ def _compared(label: str) -> Document:
 
 def point(label: str, *, chosen: bool = False, **rest: Any) -> Document:
     """One entry of `pareto`."""
-    figures = {"least_bytes_moved": 0, "gap_percent": 0.0, "seconds_at_throttle": 1, "scenarios_missed": 0}
+    figures = {
+        "least_bytes_moved": 0,
+        "gap_percent": 0.0,
+        "seconds_at_throttle": 1,
+        "scenarios_missed": 0,
+        "targets_missed": False,
+    }
     candidate = {"variant": "changes", "balance": _windows(), "scenarios": "none"}
     return _compared(label) | figures | candidate | {"chosen": chosen} | rest
 

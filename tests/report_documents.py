@@ -169,7 +169,13 @@ def _windows(value: str) -> Document:
 
 def _point(value: str) -> Document:
     """The values that a point of the Pareto front has in addition to those of a comparison."""
-    figures = {"least_bytes_moved": 24 * GB, "gap_percent": 0.0, "seconds_at_throttle": 480, "scenarios_missed": 0}
+    figures = {
+        "least_bytes_moved": 24 * GB,
+        "gap_percent": 0.0,
+        "seconds_at_throttle": 480,
+        "scenarios_missed": 0,
+        "targets_missed": False,
+    }
     return {**figures, "variant": "changes", "balance": _windows(value), "scenarios": "none", "chosen": False}
 
 

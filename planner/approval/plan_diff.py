@@ -95,10 +95,15 @@ def _figure(name: str, unit: str, values: Sequence[tuple[Plan, float | None]]) -
     return {"name": name, "unit": unit, "before": before, "after": after}
 
 
+def _least(plan: Plan) -> int | None:
+    """The bytes that no plan can save; None without a proof."""
+    return None if plan.bound.method == "none" else plan.bound.least_bytes_moved
+
+
 _FIGURES: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
     ("bytes_moved", "bytes", lambda plan: plan.bound.bytes_moved),
-    ("least_bytes_moved", "bytes", lambda plan: plan.bound.least_bytes_moved),
-    ("gap", "%", lambda plan: above_bound(plan.bound.bytes_moved, plan.bound.least_bytes_moved)),
+    ("least_bytes_moved", "bytes", _least),
+    ("gap", "%", lambda plan: above_bound(plan.bound.bytes_moved, _least(plan))),
     ("replicas_moved", "replicas", lambda plan: sum(batch.replicas_moved for batch in plan.batches)),
     ("partitions_changed", "partitions", lambda plan: len(plan.partitions)),
     ("leaders_elected", "leaders", lambda plan: sum(len(batch.elect) for batch in plan.batches)),
@@ -117,7 +122,11 @@ _KEYS = {"gates": "key", "inputs": "path", "changes": "key", "brokers": "broker"
 
 def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
     """The parts of the plan that are compared entry by entry, as JSON values; each part maps keys to entries."""
-    wanted = {f"balance.{key}": value for key, value in asdict(plan.balance.wanted).items()}
+    made_for = plan.balance.wanted.unlike(plan.balance.asked)
+    balance = {
+        f"balance.{key}": f"{value}, planned with {made_for[key]}" if key in made_for else value
+        for key, value in asdict(plan.balance.asked).items()
+    }
     changes = {key: value for key, value in to_builtins(plan.changes).items() if value}
     of_spec = to_builtins(plan.spec)
     rules = {key: of_spec[key] for key in _OF_SPEC if of_spec.get(key)}
@@ -131,7 +140,7 @@ def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
     return {
         "gates": {row.key: {"limit": row.limit, "value": row.value} for row in plan.limits},
         "inputs": {file.path: file.sha256 for file in plan.inputs},
-        "changes": {**changes, **wanted, "rack_aware": plan.rack_aware, **rules},
+        "changes": {**changes, **balance, "rack_aware": plan.rack_aware, **rules},
         "brokers": {row.id: {"rack": row.rack, "role": row.role, "disk_bytes": row.disk_bytes} for row in plan.brokers},
         "new_partitions": {
             new.topic: to_builtins({key: getattr(new, key) for key in of_topic}) for new in plan.new_topics

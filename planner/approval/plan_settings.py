@@ -39,7 +39,8 @@ _BY_KEY = ("cluster.config_defaults", "spec.growth_ppm", "spec.racks_before")
 _WHOLE = ("topics.config", "topics.effective_config", "variants.changes")
 _NAMES = {f"{top}.{name}" for top, name in _ROWS.items()}
 _OWN_LINES = {
-    *("plan_id", "cluster.name", "inputs", "changes", "rack_aware", "warnings", "limits", "balance.wanted"),
+    *("plan_id", "cluster.name", "inputs", "changes", "rack_aware", "warnings", "limits"),
+    *_paths("balance", "asked wanted"),
     *("validity.valid_until", "resumes.plan_id", "adopted.sha256", "execution.throttle_bytes_per_sec"),
     *_paths("spec", "topics survive aims racks_as_today placement leader_racks apart together traffic"),
     *_paths("choice", "rule value"),

@@ -196,11 +196,20 @@ def targets(plan: Plan) -> str:
     return "the targets" + (f" with {', '.join(unlike)}" if unlike and not plan.adopted else "")
 
 
+SCENARIOS = "the targets in the scenarios"
+
+
+def misses_scenarios(plan: Plan) -> bool:
+    """True if the plan was made for scenarios whose targets it can't meet."""
+    return plan.candidates.winner.scenarios == "all" and not all(each.feasible for each in plan.scenarios)
+
+
 def bounded(plan: Plan) -> str:
     """What a plan does if the bound applies to it: `meets the targets and keeps the placement rules`."""
     as_even = plan.unfinished or (looser(plan) and targets(plan) == "the targets")
     if plan.bound.excess:
-        does = [f"comes as close to {targets(plan)}" if plan.balance.relaxed else "exceeds the disk limits by no more"]
+        others = f"comes as close to {SCENARIOS}" if misses_scenarios(plan) else "exceeds the disk limits by no more"
+        does = [f"comes as close to {targets(plan)}" if plan.balance.relaxed else others]
     elif as_even:
         does = ["ends as even as this one"]
     elif plan.changes.rebalance != "all":

@@ -126,7 +126,8 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         bound=bound,
         **comparison_sections.sections(tried, chosen, proposal),
         budget=of_budget,
-        scenarios=_scenarios(problem, proposal.assignment),
+        # Scenarios are judged by the balance asked for, as they were in the sweep.
+        scenarios=_scenarios(replace(problem, balance=tried[chosen.at].problem.balance), proposal.assignment),
         limits=limits(spec, winner, judged, costs, bound, made_of["brokers"], first_step=left is not None),
         warnings=(
             *log_dirs_section.warnings(dirs),

@@ -213,6 +213,7 @@ def _front_figures(spec: Spec, row: Row, goal: Goal, *, chosen: bool) -> dict[st
         "gap_percent": None if least is None else bound_section.gap_percent(row["bytes_moved"], least),
         "seconds_at_throttle": -(-row["busiest_bytes"] // throttle) if throttle else None,
         "scenarios_missed": row["scenarios_missed"],
+        "targets_missed": row["excess"] > 0,
         **{name: None if row[name] == UNKNOWN else row[name] for name in ("worst_hour", "hours_above_capacity")},
     }
 

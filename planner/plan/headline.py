@@ -260,7 +260,9 @@ def _compared(plan: Plan) -> str:
     made_for = bound_section.targets(plan)
     reached = " at this looser balance" if bound_section.looser(plan) else ""
     if plan.bound.excess and not plan.balance.relaxed:
-        reached = " of the plans that exceed the disk limits least"
+        closest = bound_section.misses_scenarios(plan)
+        does = f"come closest to {bound_section.SCENARIOS}" if closest else "exceed the disk limits least"
+        reached = f" of the plans that {does}"
     elif made_for != "the targets":
         reached = f" for a balance this close to {made_for}" if plan.bound.excess else f" at {made_for}"
     return f", {bound_section.gap_to_least(plan.bound, reached + bound_section.of_split(plan))}"

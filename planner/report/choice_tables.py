@@ -277,7 +277,8 @@ def proof_in_brokers(plan: Plan) -> str:
 
 def kafkas_tool(plan: Plan) -> str:
     """What Kafka's own tool would do, by its best placement of those tried."""
-    best = next((row for row in plan.compared if row.strategy.startswith("kafka")), None)
+    placed_by_kafka = (row for row in plan.compared if row.strategy.startswith("kafka") and row is not plan.own_row)
+    best = next(placed_by_kafka, None)
     if not plan.partitions and (placed := [row for row in sentences.placed_new(plan) if "best" in row.label]):
         ours, least = sentences.placed_new(plan)[0].replica_spread, min(row.replica_spread for row in placed)
         ours_is = ", as with this plan" if ours == least else f"; with this plan, by {number(ours)}"

@@ -12,7 +12,7 @@ from planner.model.document_fields import LogDirRow
 from planner.model.formats import UNKNOWN, amount, counted, number, percent, printable, size, stated, words
 from planner.plan import bound_section, headline
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, WorstHourRow
-from planner.plan.document.comparison_types import CandidateFigures, ParetoRow, ScenarioRow, VariantRow
+from planner.plan.document.comparison_types import CandidateFigures, FrontFigures, ParetoRow, ScenarioRow, VariantRow
 from planner.plan.document.partition_types import BatchRow, PartitionRow, PlacementRow
 from planner.plan.document.plan_types import Plan
 from planner.report.view import Quantity
@@ -51,8 +51,9 @@ def completes(plan: Plan, row: CandidateFigures) -> str:
     # The plan's missed targets say nothing about other variants. Windows of log dirs don't count: each is one broker's.
     planned = plan.choice.variant
     variant = row.variant if isinstance(row, ParetoRow) else row.name if isinstance(row, VariantRow) else planned
-    relaxed = any(each.window != "log_dirs" for each in plan.balance.relaxed)
-    return "nearest" if variant == planned and relaxed else "yes"
+    if isinstance(row, FrontFigures) and variant != planned:
+        return "nearest" if row.targets_missed else "yes"
+    return "nearest" if any(each.window != "log_dirs" for each in plan.balance.relaxed) else "yes"
 
 
 def above(row: CandidateFigures) -> str:
@@ -297,7 +298,9 @@ _REASONS = {
 def reasons(plan: Plan) -> str:
     """How many partitions change for which reason, most first: `12 partitions to empty removed brokers, 3 …`."""
     counts = Counter(row.reason for row in plan.partitions)
-    of_balance = {} if bound_section.asks_for_balance(plan) else {"balance_replicas": "to keep the caps"}
+    # Another rule than `asked` may choose a plan that is more even than asked.
+    even = bound_section.asks_for_balance(plan) or plan.choice.rule != "asked"
+    of_balance = {} if even else {"balance_replicas": "to keep the caps"}
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(
         f"{number(rows) if at else counted(rows, 'partition')} {of_balance.get(reason) or _REASONS[reason]}"

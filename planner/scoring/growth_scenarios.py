@@ -95,19 +95,17 @@ def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideRow]:
     problem = scenario.problem
     held, limits = loads(problem, assignment), problem.disk_limit_bytes[problem.targets]
     brokers = problem.broker_ids[problem.targets].tolist()
-    return [
-        OutsideRow(
-            # `disk_used` if the disk's own limit is exceeded.
-            window="disk_used" if name == "disk" and 0 <= limits[column] < held[at, column] else name,
-            broker=brokers[column],
-            value=int(held[at, column]),
-            least=int(bounds[0, column]),
-            most=int(bounds[1, column]),
-        )
-        for at, (name, bounds) in enumerate(zip(BYTE_WINDOWS, scenario.windows.of_bytes, strict=True))
-        if bounds is not None
-        for column in np.flatnonzero(distance(bounds, held[at])).tolist()
-    ]
+    rows = []
+    for at, (name, bounds) in enumerate(zip(BYTE_WINDOWS, scenario.windows.of_bytes, strict=True)):
+        if bounds is None:
+            continue
+        for column in np.flatnonzero(distance(bounds, held[at])).tolist():
+            value, (least, most), limit = int(held[at, column]), bounds[:, column].tolist(), int(limits[column])
+            if name == "disk" and 0 <= limit < value:
+                rows.append(OutsideRow("disk_used", brokers[column], value, least, limit))
+            else:
+                rows.append(OutsideRow(name, brokers[column], value, least, most))
+    return rows
 
 
 def excess(scenarios: Sequence[Scenario], grown: LongArray) -> dict[str, LongArray]:

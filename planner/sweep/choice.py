@@ -20,7 +20,7 @@ from planner.model.spec import Changes, Choice, Spec
 from planner.scoring.broker_loads import MEASURES
 from planner.strategies.optimum import UNKNOWN
 from planner.sweep import apart_sides, budget_steps
-from planner.sweep.candidates import ASKED, PART, Candidates, candidates
+from planner.sweep.candidates import ASKED, PART, SOLVED, Candidates, candidates
 from planner.sweep.pareto_front import front, fronts, moved_column
 from planner.sweep.sweep_result import SURVIVE_COLUMNS, SweepResult, ranking, ranking_of
 
@@ -151,7 +151,8 @@ def choose(tried: Sequence[Swept]) -> Chosen:
     if not open_to and rule.rule not in ("asked", "within_budget"):
         _refuse(tried, rule)
     at = min(open_to or range(len(tried)), key=lambda each: (_key(tried[each], rule, best[each].row), each))
-    return Chosen(at, best[at].row, _why(tried, at, best[at].row), best)
+    nearest = len({_excess(best[each].row) for each in open_to}) > 1
+    return Chosen(at, best[at].row, _why(tried, at, best[at].row, nearest=nearest), best)
 
 
 def rule_text(aims: Iterable[str], survive: str = "none", *, sizes_known: bool = True) -> str:
@@ -159,8 +160,8 @@ def rule_text(aims: Iterable[str], survive: str = "none", *, sizes_known: bool =
     first = "" if survive == "none" else f"fewest partitions lost to one {survive}; "
     named = ", ".join(_WORDS[name] for name in ranking(aims, sizes_known=sizes_known) if name in _WORDS)
     return (
-        f"valid, with a proof; {first}least outside the balance asked for, today and in the scenarios; then fewest "
-        f"bytes copied, {named}; then the most even"
+        f"valid, with a proof for the balance asked for; {first}least outside it, today and in the scenarios; then "
+        f"fewest bytes copied, {named}; then the most even"
     )
 
 
@@ -198,7 +199,9 @@ def _pool(tried: Swept) -> list[Row]:
     order, moved = ranking_of(problem), moved_column(problem)
     tables = [result.front, *(front(scores, order, moved, even) for even in [*fronts(problem)][1:])]
     rows = {row["candidate"]: row for row in [*valid, *(row for each in tables for row in each.to_pylist())]}
-    return list(rows.values())
+    # Other strategies also move replicas that can stay, of partitions that must change.
+    kept = ("unchanged", *SOLVED)
+    return [row for row in rows.values() if problem.rebalance == "all" or row["strategy"] in kept]
 
 
 def _fits(spec: Spec, rule: Choice, row: Row) -> bool:
@@ -224,8 +227,7 @@ def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
             # needn't copy again.
             spends = any(row[term] for term in budget_steps.TERMS if getattr(tried.spec.budget, term) is not None)
             other = 0 if row["candidate"] == ASKED else 1 if row["strategy"] == PART and spends else 2
-            even = row["excess"], row["scenario_excess"], row["imbalance_ppm"]
-            return (*first, other, *even, row["bytes_moved"], *order)
+            return (*first, other, *_excess(row), row["imbalance_ppm"], row["bytes_moved"], *order)
         case "most_even_within_bytes":
             return (*first, row["imbalance_ppm"], row["bytes_moved"], *order)
         case "lowest_worst_hour_within_bytes":
@@ -239,9 +241,15 @@ def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
             return tuple(order)
 
 
-def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
+def _excess(row: Row) -> tuple[int, int]:
+    return row["excess"], row["scenario_excess"]
+
+
+def _why(tried: Sequence[Swept], at: int, row: Row, *, nearest: bool) -> str:
+    """The rule with a row's numbers; `nearest` if alternatives miss the targets by different amounts."""
     rule, others = rule_of(tried[0].spec), f" of {len(tried)} alternatives" if len(tried) > 1 else ""
-    moved, unit = size(row["bytes_moved"]), "bytes"
+    known = tried[at].spec.cluster.sizes_known
+    moved, unit = (size(row["bytes_moved"]), "bytes") if known else (f"{row['replicas_moved']} replicas", "replicas")
     measure = MEASURES[row["imbalance_measure"]].replace("size_bytes", "bytes").replace("_", " ")
     above_share = percent(row["imbalance_ppm"] / 10_000)
     above = (
@@ -250,11 +258,9 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
         else "no broker is above its share"
     )
     hour = f"at most {size(row['worst_hour'])}/s in or out of any broker in any hour of the week"
-    month, known = row["months_until_full"], tried[at].problem.sizes_ahead
-    full = known is None or month < known.shape[1]
+    month, ahead = row["months_until_full"], tried[at].problem.sizes_ahead
+    full = ahead is None or month < ahead.shape[1]
     lasts = f"the first disk is full in month {month}" if full else f"no disk is full within {month - 1} months"
-    if not tried[at].spec.cluster.sizes_known:
-        moved, unit = f"{row['replicas_moved']} replicas", "replicas"
     match rule.rule:
         case "within_budget":
             paid = f"the most even plan tried{others} within the budget"
@@ -279,6 +285,8 @@ def _why(tried: Sequence[Swept], at: int, row: Row) -> str:
                 f"the fewest {unit}{others} with no broker more than {percent(rule.value / 10_000)} above its share: "
                 f"{moved}, {above}"
             )
+        case _ if nearest:
+            return f"the nearest{others} to the balance asked for: copies {moved}"
         case _:
             of = " of changes; its variants are for comparison" if others and tried[at].name == BASE else others
             return f"the fewest bytes at the balance asked for: {moved}{of}"

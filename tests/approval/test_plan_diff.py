@@ -165,6 +165,27 @@ def test_gates_inputs_wishes_brokers_and_warnings() -> None:
     } == lines(valid(diff(plan([A0]), new)))
 
 
+def test_windows_are_those_asked_for() -> None:
+    """A plan that was made for other windows than those asked for says so; it asks for the same."""
+    asked = plan([A0])
+    windows = asked["balance"]["asked"]
+    other = plan([A0], number=1, balance={**asked["balance"], "wanted": {**windows, "disk": "25%"}})
+    found = valid(diff(asked, other))
+    before = f"{windows['disk']}"
+    assert [("balance.disk", before, f"{before}, planned with 25%")] == [
+        (row["key"], row["before"], row["after"]) for row in found["changes"]
+    ]
+    assert "Other settings" not in lines(found)
+
+
+def test_without_a_proof_the_minimum_is_unknown() -> None:
+    """A plan without a proof has neither a minimum nor a gap, also if both plans copy nothing."""
+    proven = plan([A0])
+    found = valid(diff(proven, plan([A0], number=1, bound={**proven["bound"], "method": "none"})))
+    figures = {row["name"]: row["after"] for row in found["figures"]}
+    assert (None, None) == (figures["least_bytes_moved"], figures["gap"])
+
+
 def test_rules_on_brokers() -> None:
     """Changed rules `apart` and `together` are listed; the field `proven` is left out, because nobody asks for it."""
     old, new = plan([A0]), plan([A0], number=1)

@@ -113,6 +113,16 @@ def test_a_bound_about_unmet_targets_says_so() -> None:
     assert f"comes as close to the targets{RACKS}" == bound_section.bounded(typed(outside))
     outside["balance"]["relaxed"] = []
     assert f"exceeds the disk limits by no more{RACKS}" == bound_section.bounded(typed(outside))
+    assert "of the plans that exceed the disk limits least" in headline.headline(typed(outside))
+
+
+def test_a_bound_about_unmet_targets_in_scenarios_says_so() -> None:
+    """If only targets in the scenarios are missed, the bound is for plans that come as close to those."""
+    plan = small(scenarios=[{"name": "twice", "feasible": False, "outside": []}], balance={"relaxed": []})
+    plan["bound"]["excess"] = EXCESS
+    plan["candidates"]["winner"]["scenarios"] = "all"
+    assert f"comes as close to the targets in the scenarios{RACKS}" == bound_section.bounded(typed(plan))
+    assert "of the plans that come closest to the targets in the scenarios" in headline.headline(typed(plan))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import plan_documents
 import pytest
 from clusters import balance_of, no_racks, spec_of, specs
 from hypothesis import given
@@ -15,7 +16,7 @@ from properties import examples
 
 from planner.model.build_problem import today
 from planner.model.cluster import Broker
-from planner.model.spec import Changes, Choice, Execution, Spec, Sweep, Variant
+from planner.model.spec import Changes, Choice, Execution, Growth, Spec, Sweep, Variant
 from planner.plan import comparison_sections
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import UNKNOWN, Proposal
@@ -165,3 +166,20 @@ def test_no_point_is_better_than_the_plan_in_both(whole: Spec) -> None:
         assert not same or point.bytes_moved >= mine.bytes_moved or point.label == "unchanged"
     still = np.array_equal(proposal.assignment, today(done[0].problem))
     assert not still or mine.bytes_moved == 0
+
+
+def test_scenarios_are_judged_by_the_balance_asked_for() -> None:
+    """A plan that was made for other windows, as a rule chose it, misses those asked for in the scenarios too."""
+    rule, growth = Choice("most_even_within_bytes", 10), (Growth("twice", "t", 2.0),)
+    asked = spec_of(
+        no_racks(1, 2),
+        {"t": [(1,), (1,), (1,), (1,), (2,)]},
+        sizes={"t": [30, 20, 10, 10, 10]},
+        balance=balance_of(1, 1, "none", "none", "10%"),
+        sweep=Sweep(24, choice=rule, growth=growth),
+    )
+    (tried,) = alternatives(asked)
+    plan = plan_documents.planned(asked, tried.problem, run(tried.problem, tried.candidates))
+    assert ("none", "10%") == (plan["balance"]["wanted"]["disk"], plan["balance"]["asked"]["disk"])
+    assert [("twice", False)] == [(each["name"], each["feasible"]) for each in plan["scenarios"]]
+    assert [1] == [row["scenarios_missed"] for row in plan["pareto"] if row["chosen"]]

@@ -84,3 +84,13 @@ def test_no_bytes_where_sizes_are_unknown() -> None:
         for heading in ("Copied", "Proven minimum", "Above minimum"):
             if any(each.heading == heading for each in table.columns):
                 assert {"–"} == set(map(markdown.line, column(table, heading)))
+
+
+def test_kafkas_tool_is_not_this_plan() -> None:
+    """If a placement of Kafka's own was chosen, it is still compared with the best of Kafka's placements."""
+    plan = small()
+    own = next(row for row in plan["compared"] if row["label"] == "this plan")
+    own["strategy"] = "kafka_classic"
+    assert "70.0 GB, and 1 partition would not be as asked (best of 900 simulated runs)" in (
+        choice_tables.kafkas_tool(typed(plan))
+    )

@@ -48,6 +48,7 @@ def test_a_row_is_as_asked_or_as_near_as_can_be() -> None:
     assert "not even" == completes("disk", balance_kept=False)
     assert "3 left" == completes("disk", left_to_change=3)
     assert "yes" == completes("disk", variant="b")
+    assert "nearest" == completes(variant="b", targets_missed=True)
     assert "nearest" == sentences.completes(typed(small()), row(ComparedRow, {"balance_kept": True}))
 
 
@@ -191,3 +192,12 @@ def test_reasons_are_counted() -> None:
     """Reasons are counted, the most frequent first."""
     said = "2 partitions to balance replicas or bytes, 1 only to balance leaders"
     assert said == sentences.reasons(typed(small()))
+
+
+def test_without_targets_partitions_move_for_the_caps_unless_a_rule_chose_them() -> None:
+    """Without windows, only caps are a reason to move for balance, unless `sweep.choose` chose a more even plan."""
+    plan = small()
+    none = {"balance": {"asked": dict.fromkeys(plan["balance"]["asked"], "none")}}
+    assert "2 partitions to keep the caps" in sentences.reasons(typed(small(**none)))
+    chosen = {"choice": {"rule": "most_even_within_bytes", "value": 1}}
+    assert "2 partitions to balance replicas or bytes" in sentences.reasons(typed(small(**none, **chosen)))

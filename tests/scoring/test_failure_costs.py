@@ -141,7 +141,7 @@ def test_what_is_to_be_survived_comes_before_the_balance():
     """With resilience.survive, the ranking and its words have the survivors before the balance."""
     assert ("violations", "unproven", "rack_offline", "rack_refused", "excess") == ranking(AIMS, "rack")[:5]
     assert ("violations", "unproven", "excess") == ranking(AIMS)[:3]
-    assert "fewest partitions lost to one rack; least outside the balance" in rule_text(AIMS, "rack")
+    assert "fewest partitions lost to one rack; least outside it, today" in rule_text(AIMS, "rack")
     assert failure_costs.Fragile.of(problem_of(no_racks(1, 2, 3), {"t": [[1, 2, 3]]})).width == 0
 
 

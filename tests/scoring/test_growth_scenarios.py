@@ -70,6 +70,9 @@ def test_full_disks_are_told_from_windows() -> None:
     for each in (small, without_window):
         rows = outside(scenarios(each)[0], assignment_of(each, [(1,), (2,), (2,)]))
         assert [("disk_used", 1, 200, 190)] == [(row.window, row.broker, row.value, row.most) for row in rows]
+    narrow = replace(problem(), disk_limit_bytes=np.array([1000, 205]))
+    rows = outside(scenarios(narrow)[1], assignment_of(narrow, [(1,), (2,), (2,)]))
+    assert ("disk_used", 2, 220, 205) == (rows[1].window, rows[1].broker, rows[1].value, rows[1].most)
 
 
 @examples(100)

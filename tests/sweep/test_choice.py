@@ -13,7 +13,7 @@ from clusters import no_racks, spec_of
 from planner.model.build_problem import build
 from planner.model.document_fields import SpecLimits
 from planner.model.errors import InfeasibleError, UnsafePlanError
-from planner.model.spec import AIMS, Budget, Choice, Spec, Sweep
+from planner.model.spec import AIMS, Budget, Choice, Rebalance, Spec, Sweep
 from planner.strategies.optimum import UNKNOWN
 from planner.sweep.budget_steps import TERMS
 from planner.sweep.candidates import PART, candidates
@@ -136,6 +136,14 @@ def test_what_has_no_proof_is_taken_from_the_front_alone() -> None:
     assert 0 == taken(spec(budget=Budget(bytes_moved=60)), plan(50, 5, excess=3), plan(60, 5, **kafka))
 
 
+@pytest.mark.parametrize(("rebalance", "expected"), [("all", 1), ("leaders", 0), ("racks", 0), ("none", 0)])
+def test_what_moves_more_than_it_must_is_chosen_only_if_all_may_move(rebalance: Rebalance, expected: int) -> None:
+    """Kafka's placements also move replicas that can stay, so without `rebalance: all` none of them is chosen."""
+    asked = spec(Choice("most_even_within_bytes", 60))
+    asked = replace(asked, changes=replace(asked.changes, rebalance=rebalance))
+    assert expected == taken(asked, plan(50, 5), plan(60, 4, strategy="round_robin", least_bytes=UNKNOWN, unproven=1))
+
+
 def test_changes_comes_first_and_variants_are_beside_it() -> None:
     """`asked` takes the plan of changes, however cheap a variant is; other rules compare all alternatives."""
     dear, cheap = [plan(100, 9)], [plan(1, 0)]
@@ -146,6 +154,15 @@ def test_changes_comes_first_and_variants_are_beside_it() -> None:
     assert "its variants are for comparison" in choose(both).why
     assert "of 2 alternatives" in choose(rule).why
     assert 1 == choose([swept(spec(), *dear, name="a"), swept(spec(), *cheap, name="b")]).at
+
+
+def test_of_variants_the_nearest_to_the_targets_is_chosen() -> None:
+    """Without `changes`, the variant that misses the targets least is chosen, then the cheapest; the reason says so."""
+    near, cheap = plan(100, excess=1), plan(1, excess=2)
+    found = choose([swept(spec(), cheap, name="a"), swept(spec(), near, name="b")])
+    assert (1, "the nearest of 2 alternatives to the balance asked for: copies 100 B") == (found.at, found.why)
+    found = choose([swept(spec(), near, name="a"), swept(spec(), {**cheap, "excess": 1}, name="b")])
+    assert (1, "the fewest bytes at the balance asked for: 1 B of 2 alternatives") == (found.at, found.why)
 
 
 def test_equal_alternatives_are_told_apart_by_their_order() -> None:

@@ -227,6 +227,7 @@ class FrontFigures(CandidateFigures, frozen=True, kw_only=True):
     scenarios_missed: Annotated[
         Count, doc("In how many scenarios a window of bytes or traffic, or a disk, doesn't hold.")
     ]
+    targets_missed: Annotated[bool, doc("True where some window asked for does not hold.")]
     worst_hour: Annotated[
         Count | None,
         doc("The highest bytes/s, in or out, of any broker in any hour of the week; left out where they are unknown."),
