@@ -224,8 +224,8 @@ def findings(judged: pa.Table, span: Span, others: Mapping[str, int], bad_metric
     coverage = np.asarray(judged["coverage"].fill_null(0), dtype=np.float64)
     known = np.rint(coverage * span.hours).astype(np.int64)
     # Hours without samples at an end of the history count as a gap, unless there are more of them than in the
-    # partition's longest gap, and in the median of all partitions' longest gaps.
-    usual = np.maximum(gap, np.median(gap) if len(gap) else 0)
+    # partition's longest gap, and in the median of all partitions' longest gaps. One hour may have just begun.
+    usual = np.maximum(gap, np.median(gap) if len(gap) else 0).clip(min=1)
     late, early = first - span.first, span.end - 1 - last
     appeared, vanished = late > usual, early > usual
     missing = (span.hours - late * appeared - early * vanished - known).clip(min=0)

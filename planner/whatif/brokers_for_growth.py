@@ -71,12 +71,12 @@ def cases(spec: Spec, months: int) -> tuple[GrowthCase, ...]:
 
 
 def evaluate(case: GrowthCase) -> Row:
-    """The row of a plan that is even today; if it doesn't last, of a plan that also keeps within its disks at the end,
-    if that lasts longer.
+    """The row of a plan that is even today. With brokers added, if it doesn't last, the row of a plan that also keeps
+    within its disks at the end, if that lasts longer.
     """
     problem, rows = case.forecast.problem, list[Row]()
     # The first plan has only today's windows: more windows never make a plan cheaper.
-    for each in (without(problem), problem):
+    for each in (without(problem), problem) if case.added else (without(problem),):
         with suppress(InfeasibleError):
             # The bound isn't shown, so proving it isn't worth much time.
             rows.append(given(case, optimum.solve(each, problem.balance, worth=OTHERS).assignment))

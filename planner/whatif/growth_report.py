@@ -209,7 +209,8 @@ def _notes(spec: Spec, cases: Sequence[GrowthCase]) -> Iterator[str]:
         yield "sizes are unknown (no cluster.state.sizes): they are estimated from rates and retention"
     idle = int(((problem.bytes_in_per_sec == 0) & (problem.replicas[:, 0] >= 0)).sum())
     if idle:
-        yield f"{counted(idle, 'partition')} without bytes_in (cluster.rates): sizes grow by the rate of growth alone"
+        which = f"{counted(idle, 'partition')} without bytes_in (cluster.rates), or with 0"
+        yield f"{which}: sizes grow by the rate of growth alone"
     if (base.disk_limit_bytes[problem.targets] < 0).any():
         yield "brokers without capacity.disk have no disk limit"
     if (base.network_limit[problem.targets] < 0).any():

@@ -32,7 +32,7 @@ from planner.whatif.brokers_for_growth import COPIED, GrowthCase, Row, case_of, 
 
 @dataclass(frozen=True)
 class Combination:
-    """A number of brokers of a class in each rack; `keeps`: today's brokers of other classes stay too.
+    """A number of brokers of a class in each rack; `keeps`: brokers of other classes, which are there today, stay too.
 
     `added` and `removed`: the changes to today's brokers. `number` counts from 1, in the order of the YAML.
     """
@@ -69,8 +69,10 @@ def combinations(spec: Spec) -> tuple[Combination, ...]:
     for of in sizing.classes:
         for per_rack in range(sizing.per_rack[0], sizing.per_rack[1] + 1):
             for keeps in (True, False):
-                changed = _changed(spec, of, per_rack, keeps)
-                found.setdefault(changed, Combination(len(found) + 1, of.name, per_rack, keeps, *changed))
+                added, removed = changed = _changed(spec, of, per_rack, keeps)
+                staying = (each for each in spec.cluster.brokers if each.id not in removed)
+                others = any(each.capacity != of.broker(each.id, each.rack).capacity for each in staying)
+                found.setdefault(changed, Combination(len(found) + 1, of.name, per_rack, others, added, removed))
     return tuple(found.values())
 
 
@@ -261,8 +263,8 @@ class _SizingQuestion:
         """The first limit that an assignment (P, W) with leaders (P,) reaches, and the largest part used of any."""
         problem, found, used = self.problem, list[Limit](), list[float]()
         counts = np.bincount(assignment[assignment >= 0], minlength=len(problem.broker_ids))
-        if self.sizing.replicas_per_broker is not None and counts.max(initial=0) > self.sizing.replicas_per_broker:
-            found.append(Limit(0, int(problem.broker_ids[counts.argmax()]), "replicas"))
+        if problem.caps is not None and (above := counts - problem.caps[0]).max() > 0:
+            found.append(Limit(0, int(problem.broker_ids[above.argmax()]), "replicas"))
         disks = _matrix(assignment, len(problem.broker_ids)) @ self.sizes
         self._held("disk", disks, self.case.disk_limit_bytes, found, used)
         for words, down in self._failures():

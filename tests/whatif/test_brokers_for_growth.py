@@ -104,8 +104,11 @@ def test_a_cluster_many_times_as_large_is_not_planned():
     assert ["as planned"] == [case.name for case in beyond]
 
 
-def test_a_plan_that_lasts_is_the_only_one_that_is_made(monkeypatch):
-    """If a plan for today's windows lasts, no second plan for windows at the end is made."""
+def test_only_added_brokers_are_planned_for_the_end_too(monkeypatch):
+    """If a plan for today's windows doesn't last, clusters with added brokers get a plan for windows at the end.
+
+    The plan of the changes themselves is the one that `planner whatif` makes.
+    """
     made = []
     solve = brokers_for_growth.optimum.solve
     monkeypatch.setattr(
@@ -114,7 +117,10 @@ def test_a_plan_that_lasts_is_the_only_one_that_is_made(monkeypatch):
 
     assert (-1, 1) == (brokers_for_growth.evaluate(cluster(disk=99_999)[0])["first"], len(made))
     made.clear()
-    assert (2, 2) == (brokers_for_growth.evaluate(cluster(disk=9_999)[0])["first"], len(made))
+    base = cluster(disk=9_999)[0]
+    assert (2, 1) == (brokers_for_growth.evaluate(base)["first"], len(made))
+    made.clear()
+    assert (2, 2) == (brokers_for_growth.evaluate(replace(base, added=1))["first"], len(made))
 
 
 def test_today_with_too_little_room_for_anything():

@@ -46,8 +46,8 @@ def test_every_class_and_number_is_a_combination_once() -> None:
     ]
 
     assert [
-        (1, "small", 1, True, [], ()),
-        (2, "small", 2, True, [4, 5, 6], ()),
+        (1, "small", 1, False, [], ()),
+        (2, "small", 2, False, [4, 5, 6], ()),
         (3, "large", 1, True, [4, 5, 6], ()),
         (4, "large", 1, False, [4, 5, 6], (1, 2, 3)),
         (5, "large", 2, True, [4, 5, 6, 7, 8, 9], ()),
@@ -124,6 +124,22 @@ def test_plans_keep_the_limit_of_replicas() -> None:
     limited = replace(spec, sizing=replace(spec.sizing, replicas_per_broker=4))
     assert row(limited, 1)["holds"]
     assert "replicas" == row(replace(spec, sizing=replace(spec.sizing, replicas_per_broker=3)), 1)["limit"]
+
+
+def test_a_cluster_above_its_caps_today_is_sized() -> None:
+    """Today's brokers have more replicas than `max_replicas` allows: they are above a limit, and more would help."""
+    capped = replace(SMALL, max_replicas=2)
+    spec = to_size(of=capped, classes=(capped,))
+    brokers = tuple(replace(each, max_replicas=2) for each in spec.cluster.brokers)
+    spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers))
+    assert (0, 1, "replicas") == tuple(sizing.as_it_is(spec)[key] for key in ("month", "broker", "limit"))
+    assert [(1, False), (2, True)] == [(row(spec, number)["number"], row(spec, number)["holds"]) for number in (1, 2)]
+
+
+def test_others_stay_only_where_there_are_others() -> None:
+    """A cluster of one class has no brokers of other classes that stay."""
+    assert {False} == {each.keeps for each in combinations(to_size(classes=(SMALL,)))}
+    assert {True, False} == {each.keeps for each in combinations(to_size(classes=(LARGE,)))}
 
 
 def test_the_caps_of_a_class_hold_for_the_brokers_that_are_bought() -> None:

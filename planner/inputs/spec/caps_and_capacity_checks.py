@@ -204,9 +204,14 @@ def _capacities(document: SpecDocument) -> Iterator[tuple[Path, Any]]:
             yield place, log_dir if isinstance(log_dir, dict) else {}
 
 
-@CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, GROWN, "rack_aware")
+@CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, GROWN, "rack_aware", "sizing")
 def _caps_leave_room(document: SpecDocument) -> Iterator[PathFinding]:
-    """The caps must leave room for all replicas and leaders, and in each rack for the replicas of the rack rule."""
+    """The caps must leave room for all replicas and leaders, and in each rack for the replicas of the rack rule.
+
+    A spec with `sizing` asks how many brokers it takes.
+    """
+    if document.get("sizing") is not None:
+        return
     factors, targets = document.replicas_after, document.target_brokers
     known = {topic.name: len(topic.partitions) for topic in document.assignment.topics if topic.name in factors}
     more = {new.topic: new.count for new in document.added_partitions if new.topic in factors}

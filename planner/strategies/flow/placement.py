@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.model.errors import InfeasibleError
-from planner.model.formats import brokers
+from planner.model.formats import brokers, counted
 from planner.model.interrupts import give_back
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.window_excess import weight
@@ -69,11 +69,11 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
 
 
 def _why_infeasible(problem: Problem, layout: Layout) -> str:
-    caps = "" if problem.caps is None else " and max_replicas"
+    caps, count = "" if problem.caps is None else " and max_replicas", len(layout.targets)
     closed = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
     return (
         f"no assignment keeps every partition's replication factor{caps} on the brokers that stay; "
-        f"{len(layout.targets)} brokers are left for a replication factor of up to "
+        f"{counted(count, 'broker')} {'is' if count == 1 else 'are'} left for a replication factor of up to "
         f"{layout.factors.max(initial=0)}"
         + (f", and new replicas can't go to {brokers(closed)} (cordoned.log.dirs)" if closed else "")
     )

@@ -92,6 +92,12 @@ CASES = [
 ]
 
 
+def test_brokers_may_be_sized_that_have_no_room(tmp_path: Path) -> None:
+    """A spec with `sizing` asks how many brokers it takes, so today's need no room for all replicas."""
+    full = spec("rates: [{topics: '*', bytes_in: 1MB/s}]\nsizing: {brokers_per_rack: 1..3}", two=capped(1))
+    assert not any("have room for" in each.message for each in findings(tmp_path, full))
+
+
 @pytest.mark.parametrize(("text", "place", "said"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_each_fault_is_found_before_planning(text: str, place: str, said: str, tmp_path: Path) -> None:
     """One fault gives one finding, at the cap, with the other place involved."""
