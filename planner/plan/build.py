@@ -101,7 +101,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
     file = None if proposal.certificate is None else bound_json.encoded(proposal.certificate)
     asked_for = comparison_sections.asked_of(spec, problem)
     of_budget = budget_section.section(spec, problem, proposal.assignment, winner)
-    # A plan of the front is judged by the windows that it was made for.
+    # A plan of the front is judged by the windows that it was made for; in scenarios, as in the sweep, by those asked.
     problem = replace(problem, balance=of_row(winner).balance)
     dirs = log_dir_placement.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dir_placement.with_log_dirs(changes(problem, proposal.assignment), dirs, problem))
@@ -126,7 +126,6 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
         bound=bound,
         **comparison_sections.sections(tried, chosen, proposal),
         budget=of_budget,
-        # Scenarios are judged by the balance asked for, as they were in the sweep.
         scenarios=_scenarios(replace(problem, balance=tried[chosen.at].problem.balance), proposal.assignment),
         limits=limits(spec, winner, judged, costs, bound, made_of["brokers"], first_step=left is not None),
         warnings=(

@@ -64,6 +64,11 @@ def string_hash(text: str) -> int:
     return value
 
 
+def partition_hash(partition: tuple[str, int]) -> int:
+    """The hash of Kafka's `TopicPartition`, from a topic and a number."""
+    return 31 * (31 + partition[1]) + string_hash(partition[0])
+
+
 def hash_map_order(keys: Iterable[str | None]) -> list[str | None]:
     """Distinct `keys`, in the order in which a `HashMap<Optional<String>, ?>` iterates them if added in this order.
 

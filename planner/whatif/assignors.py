@@ -10,7 +10,7 @@ from itertools import combinations, cycle, islice
 from typing import NamedTuple
 
 from planner.model.cluster import PartitionKey
-from planner.strategies.java_random import JavaHashMap, hash_map_order, string_hash, utf16_key
+from planner.strategies.java_random import JavaHashMap, hash_map_order, partition_hash, utf16_key
 from planner.whatif import server_assignors
 from planner.whatif.own_assignors import Owned, Ownership, assigned_by, load
 from planner.whatif.server_assignors import ServerGroup
@@ -385,16 +385,11 @@ class _General:
             source = origin
         if source != target:
             self.moved[partition] = source, target
-            self.moves.setdefault((partition[0], source, target), JavaHashMap(_hash))[partition] = None
+            self.moves.setdefault((partition[0], source, target), JavaHashMap(partition_hash))[partition] = None
 
     def _give(self, partition: PartitionKey, member: str) -> None:
         self.owners[member].add(partition)
         self.owner[partition] = member
-
-
-def _hash(partition: PartitionKey) -> int:
-    """The hash of Kafka's `TopicPartition`."""
-    return 31 * (31 + partition[1]) + string_hash(partition[0])
 
 
 def _unevenness(owners: Mapping[str, Collection[PartitionKey]], members: Collection[str]) -> int:
