@@ -92,30 +92,26 @@ def _changed(spec: Spec, of: BrokerClass, per_rack: int, keeps: bool) -> tuple[t
     return tuple(added), tuple(broker.id for broker in brokers if broker.id not in stay)
 
 
-def spec_of(spec: Spec, combination: Combination) -> Spec:
-    """The spec that turns today's cluster into this combination; other changes of partitions stay."""
+def spec_of(spec: Spec, combination: Combination, *, capped: bool = False) -> Spec:
+    """The spec that turns today's cluster into this combination; other changes of partitions stay.
+
+    `capped`: `replicas_per_broker` is a cap of each broker.
+    """
+    most = asked(spec).replicas_per_broker if capped else None
+
+    def brokers(of: Iterable[Broker]) -> tuple[Broker, ...]:
+        return tuple(replace(each, max_replicas=min(most, each.max_replicas or most)) if most else each for each in of)
+
+    cluster = replace(spec.cluster, brokers=brokers(spec.cluster.brokers))
     changes = Changes(
-        add_brokers=combination.added,
+        add_brokers=brokers(combination.added),
         remove_brokers=combination.removed,
         set_replication_factor=spec.changes.set_replication_factor,
         new_partitions=spec.changes.new_partitions,
     )
     sweep = replace(spec.sweep, growth=(), variants=())
     limits = SpecLimits(disk_used_ppm=asked(spec).disk_used_ppm)
-    return replace(spec, changes=changes, limits=limits, sweep=sweep, budget=Budget())
-
-
-def _capped(spec: Spec) -> Spec:
-    """The spec with `replicas_per_broker` as a cap of each broker."""
-    most = asked(spec).replicas_per_broker
-    if most is None:
-        return spec
-
-    def capped(brokers: Iterable[Broker]) -> tuple[Broker, ...]:
-        return tuple(replace(each, max_replicas=min(most, each.max_replicas or most)) for each in brokers)
-
-    changes = replace(spec.changes, add_brokers=capped(spec.changes.add_brokers))
-    return replace(spec, cluster=replace(spec.cluster, brokers=capped(spec.cluster.brokers)), changes=changes)
+    return replace(spec, cluster=cluster, changes=changes, limits=limits, sweep=sweep, budget=Budget())
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +224,7 @@ class _SizingQuestion:
     def of(cls, study: SizingStudy, combination: Combination) -> Self:
         """The loads of a combination in all months."""
         sizing = asked(study.spec)
-        case = case_of(_capped(spec_of(study.spec, combination)), "", "", 0, sizing.months)
+        case = case_of(spec_of(study.spec, combination, capped=True), "", "", 0, sizing.months)
         built = replace(without(case.forecast.problem), scenario_names=study.hour_names, scenario_hours=study.hours)
         months = [case.forecast.at(month) for month in range(sizing.months + 1)]
         sizes = np.stack([each.size_bytes for each in months], axis=1)
