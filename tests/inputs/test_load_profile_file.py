@@ -69,6 +69,16 @@ def test_a_gap_at_an_end_of_the_history_is_a_gap() -> None:
     found = load_profile_file.findings(pa.Table.from_batches([judged]), span, {}, {}).counts
 
     assert (1, 1) == (found["appeared_partitions"], found["vanished_partitions"])
+
+
+def test_the_last_hour_may_have_just_begun() -> None:
+    """Without any gap, a partition whose last sample is in the hour before the last one has not vanished."""
+    rows = [("a", 0, (MONDAY + hour) * 3600, 5, 5, 5) for hour in range(40)]
+    rows += [("b", 0, (MONDAY + hour) * 3600, 5, 5, 5) for hour in range(39)]
+    span = Span(MONDAY, MONDAY + 40)
+
+    judged = rows_of(list(load_profile_statistics.blocks([sample_batch(*rows)], span)), span)
+    assert 0 == load_profile_file.findings(pa.Table.from_batches([judged]), span, {}, {}).counts["vanished_partitions"]
     assert 4 == found["hours_without_samples"]
 
 
