@@ -69,6 +69,7 @@ def test_a_gap_at_an_end_of_the_history_is_a_gap() -> None:
     found = load_profile_file.findings(pa.Table.from_batches([judged]), span, {}, {}).counts
 
     assert (1, 1) == (found["appeared_partitions"], found["vanished_partitions"])
+    assert 4 == found["hours_without_samples"]
 
 
 def test_the_last_hour_may_have_just_begun() -> None:
@@ -79,7 +80,6 @@ def test_the_last_hour_may_have_just_begun() -> None:
 
     judged = rows_of(list(load_profile_statistics.blocks([sample_batch(*rows)], span)), span)
     assert 0 == load_profile_file.findings(pa.Table.from_batches([judged]), span, {}, {}).counts["vanished_partitions"]
-    assert 4 == found["hours_without_samples"]
 
 
 def findings(rows: list[Sample], span: Span, others: dict[str, int], bad_metrics: dict[str, float]) -> Findings:
