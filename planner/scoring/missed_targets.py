@@ -42,7 +42,8 @@ class RelaxedRow(Section, frozen=True):
         NotNegative,
         doc(
             "The spread reached. For disk, network_in and network_out: how far the farthest broker is from its "
-            "share, in percent of it; for log_dirs the same of a broker's log dirs."
+            "share, in percent of it, or of the brokers' mean share where its own is 0; for log_dirs the same of a "
+            "broker's log dirs."
         ),
     ]
     why: Annotated[str, doc("Why it is not met.")]
@@ -152,8 +153,8 @@ def _named(problem: Problem, window: _Judged) -> Iterable[RelaxedRow]:
     reached: NDArray[Any] = window.spread
     if window.name in BYTE_WINDOWS:
         share = (window.fair.count / window.fair.parts).astype(np.float64)
-        share[share == 0] = 1
-        reached = np.round(100 * np.abs(window.held / share - 1).max(axis=1), 2)
+        unit = np.where(share == 0, share.mean(axis=1, keepdims=True), share)
+        reached = np.round(100 * (np.abs(window.held - share) / unit).max(axis=1), 2)
     for at in np.flatnonzero(broken):
         topic, why = problem.topic_names[at] if window.of_topics else None, _why(problem, window, int(at))
         yield RelaxedRow(window.name, topic, str(window.wanted), reached[at].item(), why)

@@ -165,6 +165,19 @@ def test_no_target_is_missed_where_none_is_asked_for() -> None:
     assert 0 == int(score(ScoringBasis.of(none), today(none)).excess[0])
 
 
+def test_a_broker_whose_share_is_0_is_measured_by_the_mean_share() -> None:
+    """Broker 3 may hold nothing, but keeps 30 bytes of an excluded topic: half of the brokers' mean share of 60."""
+    problem = problem_of(
+        no_racks(1, 2, 3),
+        {"kept": [(3,)], "x": [(1,), (2,)]},
+        sizes={"kept": [30], "x": [75, 75]},
+        topics=TopicFilter(exclude=("kept",)),
+        placement=(PlacementRuleRow("*", "all", (1, 2), exclusive=False),),
+        balance=balance_of("none", "none", "none", "none", "20%"),
+    )
+    assert [("disk", 50)] == [(each.window, each.reached) for each in found(problem, [(3,), (1,), (2,)])]
+
+
 ROWS = {"a": [(1,), (1,), (1,), (1,)], "b": [(1,), (2,)]}
 
 
