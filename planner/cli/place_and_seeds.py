@@ -144,8 +144,9 @@ def place(
 
     The brokers are those of --brokers, or of SPEC. The classic algorithm (AdminUtils) is that of ZooKeeper clusters
     and of kafka-reassign-partitions --generate before Kafka 4.1; striped is KRaft's. round-robin is the plain scheme of
-    many introductions: replica j of partition i on broker (i + j) mod n. Kafka's own schemes shift the followers
-    after each round of the brokers, so that the load of a failed broker goes to more than its neighbors.
+    many introductions: replica j of partition i on broker (i + j) mod n, counted in the order of their ids, or, with
+    racks, one broker of each rack in turn. Kafka's own schemes shift the followers after each round of the brokers, so
+    that the load of a failed broker goes to more than its neighbors.
     """
     brokers, rack_aware = _brokers(spec, options)
     first, last = options["start_partition"], options["start_partition"] + options["partitions"] - 1
