@@ -182,8 +182,8 @@ def reads_plan(command: Callable[..., int]) -> Callable[..., int]:
                 raise
             raise StalePlanError(
                 f"the plan's content contradicts itself ({type(error).__name__}: {one_line(error)}): it was changed "
-                f"after it was made, and its plan_id made anew; make it again (planner whatif). planner --debug shows "
-                "where it fails"
+                "after it was made, and its plan_id made anew, or the planner has a bug. Make it again (planner "
+                "whatif); planner --debug shows where it fails"
             ) from error
 
     return reading
