@@ -96,6 +96,20 @@ def test_the_interval_holds_the_growth_in_95_of_100() -> None:
     assert 0.92 < ((low <= 0.1) & (high >= 0.1)).mean() < 0.98
 
 
+def test_the_interval_is_sens_with_ends_between_ranks() -> None:
+    """Four weeks have 42 pairs of days of one weekday: the ends are the slopes half a rank inside of Sen's ranks."""
+    days = np.random.default_rng(5).lognormal(0, 0.1, 28)
+    pairs = [(a, b) for a in range(28) for b in range(a + 7, 28, 7)]
+    slopes = sorted(np.log(days[b] / days[a]) / (b - a) for a, b in pairs)
+    spread = 1.959964 * np.sqrt(7 * 4 * 3 * 13 / 18)
+    ranks = [(42 - spread) / 2 + 0.5, (42 + spread) / 2 + 0.5]
+    ends = np.expm1(np.interp(ranks, np.arange(1, 43), slopes) * load_profile_statistics.MONTH_DAYS)
+
+    _, low, high = growth_of(np.repeat(1000 * days, 24)[None], FOUR_WEEKS)
+
+    assert [low[0], high[0]] == pytest.approx(ends)
+
+
 def test_an_hour_that_is_missing_has_the_level_of_its_week() -> None:
     """A missing hour gets its week's level. Traffic doubles each week: a mean without the last week is 38 % too low."""
     curve = 100 + 50 * np.sin(HOURS * np.pi / 12)
