@@ -185,6 +185,8 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
     "spark.sql.files.minPartitionNum": "1",
     "spark.sql.files.maxPartitionBytes": "16777216",
+    # Up to 256 small files are a piece. With Spark's 4 MiB, every four captures of Kafka's tools would be a task.
+    "spark.sql.files.openCostInBytes": "65536",
     "spark.sql.session.timeZone": "UTC",
     # pandas writes this type, which Spark doesn't have.
     "spark.sql.legacy.parquet.nanosAsLong": "true",

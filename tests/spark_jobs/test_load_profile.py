@@ -17,7 +17,7 @@ from benchmarks.load_history import HOUR, START, History, HistoryRecipe, write
 from planner.inputs import load_profile_file
 from planner.model.errors import PlannerError
 from planner.model.load_history import About
-from spark_jobs import load_profile
+from spark_jobs import load_profile, load_sources
 from spark_jobs.load_profile import LoadRequest
 
 pytestmark = pytest.mark.spark
@@ -78,6 +78,19 @@ def test_the_example_is_what_its_history_makes(spark: Any) -> None:
     rows, _ = load_profile_file.decoded((folder / "load.parquet").read_bytes(), "load.parquet")
 
     assert load_profile_file.decoded(made, "made")[0].equals(rows)
+
+
+def test_many_small_captures_are_one_piece(spark: Any, tmp_path: Path) -> None:
+    """A month of hourly captures isn't a task for every few files."""
+    for hour in range(24):
+        (tmp_path / f"offsets-2026-11-20T{hour:02}:00:00Z.txt").write_text(f"orders:0:{hour}\n")
+
+    with load_profile._settings(spark):
+        measures = load_sources.read(spark, [str(tmp_path)], {}).measures
+
+        assert measures is not None
+        assert 1 == measures.rdd.getNumPartitions()
+        assert 24 == measures.count()
 
 
 def test_files_without_a_sample_are_refused(spark: Any, tmp_path: Path) -> None:
