@@ -4,6 +4,8 @@ Every replica of a partition receives what producers write to it: the leader fro
 fetches. The leader sends that to each follower, and sends consumers what they read.
 """
 
+from __future__ import annotations  # scipy.sparse in an annotation would import it
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self

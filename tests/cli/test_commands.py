@@ -70,6 +70,15 @@ def test_help_imports_no_command() -> None:
     assert "[]" == ran.stdout.splitlines()[-1]
 
 
+def test_modules_of_most_commands_import_no_solver() -> None:
+    """Parts of SciPy are imported where they are first used: reading a spec or a plan needs none of them."""
+    program = "import sys, planner.cli.planning, planner.cli.review, planner.cli.importing\n"
+    program += "print(sorted({'scipy.sparse', 'scipy.optimize', 'matplotlib'} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "[]" == ran.stdout.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -7,6 +7,8 @@ prices of its windows of loads are used; whatever they are, the bound made with 
 as much may be outside of them as a known plan has outside.
 """
 
+from __future__ import annotations  # scipy.sparse in an annotation would import it
+
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
