@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,11 @@ def balance_of(*texts: str | int) -> Balance:
     return Balance(*(Tolerance.parse(text) for text in texts))
 
 
+# Strategies are made once, because hypothesis examines each anew, which takes longer than a draw.
+_sampled = cache(st.sampled_from)
+
+
+@cache
 def balances() -> st.SearchStrategy[Balance]:
     """Draws every mix of tolerances."""
     tolerance = st.sampled_from(TOLERANCES).map(Tolerance.parse)
@@ -107,7 +113,7 @@ def specs(
     """A whole spec: racks of unequal size, different factors, sizes of 0, brokers that join and leave, and more."""
     today = draw(st.lists(st.integers(0, 30), min_size=2, max_size=brokers - 1, unique=True))
     racked = draw(st.booleans())
-    racks = {broker: draw(st.sampled_from(RACK_NAMES)) if racked else None for broker in sorted(today)}
+    racks = {broker: draw(_sampled(RACK_NAMES)) if racked else None for broker in sorted(today)}
     leaving = draw(st.lists(st.sampled_from(sorted(today)), max_size=len(today) - 1, unique=True))
     added = draw(st.lists(st.integers(31, 40), max_size=brokers - len(today), unique=True))
     replaced = list(zip(leaving, added, strict=False)) if draw(st.booleans()) else []
@@ -126,7 +132,7 @@ def specs(
             tuple(Topic(name, parts) for name, parts in rows.items()),
         ),
         changes=Changes(
-            add_brokers=tuple(Broker(b, draw(st.sampled_from(RACK_NAMES)) if racked else None) for b in sorted(added)),
+            add_brokers=tuple(Broker(b, draw(_sampled(RACK_NAMES)) if racked else None) for b in sorted(added)),
             remove_brokers=removed,
             replace_brokers=tuple(replaced),
             set_racks=tuple(sets.items()) if racked else (),
@@ -134,7 +140,7 @@ def specs(
             rebalance=draw(st.sampled_from(rebalance)),
         ),
         topics=TopicFilter(exclude=tuple(fixed)),
-        rack_aware=draw(st.sampled_from((True, True, True, False))),
+        rack_aware=draw(_sampled((True, True, True, False))),
         balance=draw(balances()),
     )
 
@@ -226,11 +232,11 @@ def problems(**options: Any) -> st.SearchStrategy[Problem]:
 @st.composite
 def _partitions(draw: st.DrawFn, brokers: Sequence[int], most: int) -> tuple[Partition, ...]:
     """Partitions of one topic. Many have a size of 0, a leader that isn't the preferred one, or no leader."""
-    rows = []
+    rows, lists = [], st.lists(st.sampled_from(brokers), min_size=1, max_size=3, unique=True)
     for number in range(draw(st.integers(1, most))):
-        replicas = tuple(draw(st.lists(st.sampled_from(brokers), min_size=1, max_size=3, unique=True)))
-        leader = draw(st.sampled_from((replicas[0], *replicas, None)))
-        rows.append(Partition(number, replicas, leader, None, draw(st.sampled_from((0, 1, 1, 2, 3, 7)))))
+        replicas = tuple(draw(lists))
+        leader = draw(_sampled((replicas[0], *replicas, None)))
+        rows.append(Partition(number, replicas, leader, None, draw(_sampled((0, 1, 1, 2, 3, 7)))))
     return tuple(rows)
 
 
