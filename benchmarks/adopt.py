@@ -21,7 +21,8 @@ from benchmarks import cases as bench_cases
 from benchmarks.apart import apart
 from benchmarks.table import UNKNOWN, Entries, Figures, gigabytes, head, row
 from planner.approval import adopted_plan
-from planner.approval.adopted_plan import Given, place
+from planner.approval.adopted_plan import place
+from planner.approval.given_reassignment import Given
 from planner.inputs.importers.state_parts import AssignmentEntry
 from planner.model import build_problem
 from planner.model.cluster import Partition

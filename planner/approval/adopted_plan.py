@@ -1,42 +1,26 @@
-"""Makes a plan from another tool's reassignment: reads, checks, scores and bounds it, and cuts it into batches.
+"""Makes a plan from another tool's reassignment: checks, scores and bounds it, and cuts it into batches.
 
-Formats: Kafka's reassignment JSON (also topicmappr's, and written by hand), the whole output of `--generate`, Cruise
-Control's proposals, and this planner's plans (plan.json, or its folder).
-
-The bound is for the balance that the plan reaches: the spec's windows, widened if the reassignment misses them. The
-plan states how many of its bytes aren't needed for that balance. If no plan of our own is found that keeps the rules,
-the reassignment is adopted without a bound.
+The bound is for the balance that the plan reaches: the spec's windows, widened if the reassignment misses them. If no
+plan of our own is found that keeps the rules, the reassignment is adopted without a bound.
 """
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import structs
 
-from planner.inputs.importers import cruise_control, reassign_partitions
-from planner.inputs.importers.state_parts import AssignmentEntry, StatePart, replica_findings
-from planner.inputs.yaml_source import decode
-from planner.model import build_problem, file_reading
+from planner.approval import given_reassignment
+from planner.approval.given_reassignment import Given
+from planner.model import build_problem
 from planner.model.balance import Balance
-from planner.model.cluster import Partition, PartitionKey
-from planner.model.errors import (
-    Finding,
-    ImportStateError,
-    InfeasibleError,
-    Place,
-    UnsafePlanError,
-    capped,
-    did_you_mean,
-)
-from planner.model.formats import counted, ranges
+from planner.model.errors import Finding, ImportStateError, InfeasibleError, Place, UnsafePlanError, capped
+from planner.model.formats import counted
 from planner.model.problem import BoolArray, IntArray, Problem
+from planner.model.rack_spread import uneven_racks
 from planner.model.spec import Budget, Spec
-from planner.plan import bound_json, build, plan_file
+from planner.plan import bound_json, build
 from planner.plan.build import Planned
 from planner.plan.comparison_sections import Goal, comparison
 from planner.plan.document.comparison_types import DO_NOTHING
@@ -57,31 +41,8 @@ from planner.sweep.candidates import (
     generated,
     prove,
 )
-from planner.sweep.choice import BASE, BestCandidate, Chosen, Swept
+from planner.sweep.choice import BASE, BestCandidate, Chosen, Row, Swept
 from planner.sweep.sweep_result import SCORE_SCHEMA
-
-# Kafka's reassignment JSON has "partitions", as a plan.json does; only a plan has this key.
-_PLAN_KEY = '"plan_id"'
-_ALLOWED = (
-    "allowed: a reassignment JSON, what kafka-reassign-partitions --generate prints, Cruise Control's proposals, "
-    "or a plan.json"
-)
-
-
-@dataclass(frozen=True)
-class Given:
-    """A reassignment. `file` is its path for messages; `name` and `sha256` identify it in the plan.
-
-    `title` is the format's name for people; `wanted` has each partition of the file with its new replicas; `found` has
-    the partitions' replicas from when the file was made, if the format contains them.
-    """
-
-    file: str
-    name: str
-    sha256: str
-    title: str
-    wanted: tuple[AssignmentEntry, ...]
-    found: Mapping[PartitionKey, tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,59 +50,15 @@ class AdoptedAssignment:
     """A problem, and the reassignment as an assignment (P, W) that keeps every rule of the problem.
 
     `named` (P,): the partitions that the reassignment names. `held` (P,): partitions that it doesn't name, although a
-    plan would change their leader or racks; `problem` doesn't let them move.
+    plan would change their leader or racks; `problem` doesn't let them move. `free` lets them, and those that aren't
+    spread over the racks may stay so: the bound is for all its plans, of which this is one.
     """
 
     problem: Problem
     assignment: IntArray
     named: BoolArray
     held: BoolArray
-
-
-def read(path: Path) -> Given:
-    """The reassignment in a file, or in a plan's folder.
-
-    ImportStateError names each bad entry with its place; PlannerError if the file can't be read, or if it is a plan
-    that was changed.
-    """
-    file = path / "plan.json" if path.is_dir() else path
-    data = file_reading.read_bytes(file, file_reading.PLAN)
-    shown = file.as_posix()
-    text = decode(data, shown)
-    found: StatePart | None
-    if reassign_partitions.is_reassignment(text) and _PLAN_KEY in text:
-        wanted, found = _own(file, shown)
-    elif cruise_control.is_proposals(text):
-        wanted, found = cruise_control.read_proposals(text, shown)
-    elif reassign_partitions.is_reassignment(text):
-        wanted, found = reassign_partitions.read_proposed(text, shown)
-    else:
-        begin = text.strip().split("\n")[0][:60]
-        what = f"begins with {begin!r}" if begin else "is empty"
-        raise ImportStateError([Finding(Place(shown, 1, 1), "", f"not a reassignment: the file {what}; {_ALLOWED}")])
-    lists = {(each.topic, each.partition.id): each.partition.replicas for each in (found.entries if found else ())}
-    name = f"{path.name}/{file.name}" if file is not path and path.name else file.name
-    return Given(shown, name, hashlib.sha256(data).hexdigest(), wanted.title, wanted.entries, lists)
-
-
-def _own(path: Path, shown: str) -> tuple[StatePart, StatePart]:
-    """From a plan of this planner: the new replicas of changed, elected and created partitions; then their old ones."""
-    plan, place = plan_file.read(path), Place(shown)
-    rows = [(row.topic, row.partition, row.replicas, row.replicas_before) for row in plan.partitions]
-    for new in plan.new_topics:
-        rows += [(new.topic, at, replicas, ()) for at, replicas in enumerate(new.replicas, new.partitions_before)]
-
-    def part(lists: Iterator[tuple[str, int, tuple[int, ...]]]) -> StatePart:
-        entries = (
-            AssignmentEntry(place, f"{topic}-{number}", topic, Partition(number, replicas, replicas[0]))
-            for topic, number, replicas in lists
-        )
-        return StatePart("a plan of this planner", shown, entries=tuple(entries))
-
-    return (
-        part((topic, number, replicas) for topic, number, replicas, _ in rows),
-        part((topic, number, before) for topic, number, _, before in rows if before),
-    )
+    free: Problem
 
 
 def place(given: Given, problem: Problem, spec_file: str) -> AdoptedAssignment:
@@ -150,9 +67,9 @@ def place(given: Given, problem: Problem, spec_file: str) -> AdoptedAssignment:
     ImportStateError for topics, partitions and brokers that the spec doesn't have, with their places; InfeasibleError
     with every entry that breaks a hard rule of the spec.
     """
-    rows = problem.row_of
-    if wrong := list(_strange(given, problem, rows)):
+    if wrong := list(given_reassignment.unknown(given, problem)):
         raise ImportStateError(wrong)
+    rows = problem.row_of
     entries = {rows[each.topic, each.partition.id]: each for each in given.wanted}
     factors = problem.replication_factors.tolist()
     broken = [
@@ -167,13 +84,7 @@ def place(given: Given, problem: Problem, spec_file: str) -> AdoptedAssignment:
     # Replica lists that are too long are cut, so that the check also finds their other faults.
     lists = {(each.topic, each.partition.id): each.partition.replicas[: problem.width] for each in given.wanted}
     assignment = build_problem.assigned(problem, lists)
-    named = np.isin(np.arange(problem.rows), list(entries))
-    # Partitions that aren't named stay as they are, even if a plan would change their leader or racks.
-    elects = leaders_after(problem, assignment) != problem.leaders
-    uneven = independent_check.broken_rules(problem, assignment)["rack spread"]
-    held: BoolArray = ~named & ~problem.forced & ~problem.is_new & (elects | uneven)
-    fixed = replace(problem, movable=problem.movable & ~held) if held.any() else problem
-    placed = AdoptedAssignment(fixed, assignment, named, held)
+    placed = _held(problem, assignment, np.isin(np.arange(problem.rows), list(entries)))
     for violation in independent_check.check(placed.problem, assignment, at_most=problem.rows):
         stated = entries.get(rows[violation.topic, violation.partition])
         key, message = f"{violation.topic}-{violation.partition}", f"{violation.rule}: {violation.message}"
@@ -188,34 +99,24 @@ def place(given: Given, problem: Problem, spec_file: str) -> AdoptedAssignment:
     return placed
 
 
-def _strange(given: Given, problem: Problem, rows: Mapping[PartitionKey, int]) -> Iterator[Finding]:
-    """Findings on topics, partitions and brokers that the spec lacks, on duplicates, and on invalid replica lists."""
-    brokers, topics = set(problem.broker_ids.tolist()), set(problem.topic_names)
-    counts = dict(zip(problem.topic_names, np.bincount(problem.topic_of).tolist(), strict=True))
-    seen: dict[PartitionKey, AssignmentEntry] = {}
-    for entry in given.wanted:
-        key, number = (entry.topic, entry.partition.id), entry.partition.id
-        first = seen.setdefault(key, entry)
-        message = ""
-        if entry.topic not in topics:
-            close = did_you_mean(entry.topic, topics)
-            message = f"topic {entry.topic!r} isn't in the spec's cluster; {close}allowed: its topics"
-        elif key not in rows:
-            message = f"partition {number} of {entry.topic} doesn't exist; allowed: 0 to {counts[entry.topic] - 1}"
-        elif first is not entry:
-            message = f"partition {number} of {entry.topic} is here twice, first at {first.place}; allowed: once"
-        if message:
-            yield Finding(entry.place, entry.key, message)
-        yield from replica_findings(entry)
-        for broker in dict.fromkeys(entry.partition.replicas):
-            if broker not in brokers and broker >= 0:
-                message = f"broker {broker} isn't in the spec's cluster; allowed: {ranges(brokers)}"
-                yield Finding(entry.place, f"{entry.key}.replicas", message)
+def _held(problem: Problem, assignment: IntArray, named: BoolArray) -> AdoptedAssignment:
+    """The assignment (P, W), with partitions that aren't named (P,) held where they are, even if a plan would change
+    their leader or spread them over the racks.
+    """
+    elects = leaders_after(problem, assignment) != problem.leaders
+    broken = dict(independent_check.broken_rules(problem, assignment))
+    uneven, others = broken.pop("rack spread"), np.any([*broken.values()], axis=0)
+    rests = ~problem.forced | (uneven & ~others)
+    held: BoolArray = ~named & ~problem.is_new & rests & (elects | uneven)
+    if not held.any():
+        return AdoptedAssignment(problem, assignment, named, held, problem)
+    free = replace(problem, forced=problem.forced & ~held)
+    fixed = replace(free, movable=problem.movable & ~held)
+    free = replace(free, racks_as_today=problem.racks_as_today or bool((held & uneven).any()))
+    return AdoptedAssignment(fixed, assignment, named, held, free)
 
 
 SAME_BALANCE = "fewest bytes at this balance"
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -260,9 +161,8 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     enough = fewest[0] if solved and as_even(placed, solved[-1]) else None
     this, compared = plan.own_row, (comparison(SAME_BALANCE, each, Goal.of(swept)) for each in fewest)
     others = tuple(row for row in plan.compared if row is not this and row.label != DO_NOTHING)
-    named, held = int(placed.named.sum()), int(placed.held.sum())
+    named, uneven = int(placed.named.sum()), placed.held & uneven_racks(placed.problem, placed.problem.replicas)
     there = named - len({row.key for row in plan.partitions} & {(e.topic, e.partition.id) for e in given.wanted})
-    of = f"; of all plans that leave {counted(held, 'partition')} as found, which the reassignment doesn't name"
     made = structs.replace(
         plan,
         adopted=AdoptedSection(
@@ -273,8 +173,8 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
             partitions_there=there,
             enough_bytes_moved=None if enough is None else min(enough["bytes_moved"], bound.bytes_moved),
             enough_replicas_moved=None if enough is None else enough["replicas_moved"],
+            partitions_uneven=int(uneven.sum()) or None,
         ),
-        bound=structs.replace(bound, proof=f"{bound.proof}{of}") if held and solved else bound,
         compared=(plan.compared[0], this, *compared, *others),
         warnings=(*_warnings(given, spec, placed), *plan.warnings),
     )
@@ -285,10 +185,9 @@ def proven(placed: AdoptedAssignment) -> tuple[Proven, ...]:
     """The optimum for the balance asked for. If its bound doesn't hold for the given assignment, also the optimum for
     the balance that the assignment reaches, on disks that may be as full as the assignment makes them.
 
-    Empty if no bound is found: the given assignment keeps every rule, but the search for another one that does is no
-    proof that there is none. It places replicas before it chooses leaders.
+    Empty if no bound is found: the search places replicas before it chooses leaders, and may find no plan at all.
     """
-    problem = placed.problem
+    problem = placed.free
     first = _prove(problem, problem.balance, ALL_SCENARIOS if problem.scenario_names else NO_SCENARIOS)
     if problem.rebalance != "all" or any(_covered(placed, each.proposal) for each in first):
         return first
@@ -296,8 +195,15 @@ def proven(placed: AdoptedAssignment) -> tuple[Proven, ...]:
     limits, held = problem.disk_limit_bytes.copy(), loads(problem, placed.assignment)[0]
     limits[problem.targets] = np.where(limits[problem.targets] < 0, -1, np.maximum(limits[problem.targets], held))
     roomy = replace(problem, disk_limit_bytes=limits)
-    last = _prove(roomy, reached(problem, placed.assignment), NO_SCENARIOS)
+    last = _prove(roomy, _reached(placed), NO_SCENARIOS)
     return (*first, *last) if last else ()
+
+
+def _reached(placed: AdoptedAssignment) -> Balance:
+    """The balance that the assignment reaches: of replicas also if partitions that aren't named may move."""
+    free = reached(placed.free, placed.assignment)
+    replicas = replace(placed.problem.balance, **{window: getattr(free, window) for window in OF_REPLICAS})
+    return reached(replace(placed.problem, balance=replicas), placed.assignment)
 
 
 def _prove(problem: Problem, balance: Balance, which: str) -> tuple[Proven, ...]:
@@ -312,8 +218,9 @@ def _prove(problem: Problem, balance: Balance, which: str) -> tuple[Proven, ...]
 
 def _covered(placed: AdoptedAssignment, found: Proposal) -> bool:
     """True if the optimum's bound also holds for the given assignment, because the assignment is as even."""
-    problem, basis = placed.problem, ScoringBasis.of(placed.problem)
-    given, least = (score.score(basis, each) for each in (placed.assignment, found.assignment))
+    problem = placed.free
+    given = score.score(ScoringBasis.of(placed.problem), placed.assignment)
+    least = score.score(ScoringBasis.of(problem), found.assignment)
     if given.excess[0] > least.excess[0] or given.scenario_excess[0] > least.scenario_excess[0]:
         return False
     certificate = found.certificate
@@ -326,19 +233,19 @@ def _covered(placed: AdoptedAssignment, found: Proposal) -> bool:
 
 def as_even(placed: AdoptedAssignment, solved: Proven) -> bool:
     """True if the optimum is as even as the given assignment; only then its bytes are enough for that balance."""
-    basis = ScoringBasis.of(replace(placed.problem, balance=solved.run.balance))
-    found, given = (score.score(basis, each) for each in (solved.proposal.assignment, placed.assignment))
+    pairs = (placed.free, solved.proposal.assignment), (placed.problem, placed.assignment)
+    bases = ((ScoringBasis.of(replace(each, balance=solved.run.balance)), made) for each, made in pairs)
+    found, given = (score.score(*each) for each in bases)
     return bool(found.violations[0] == 0 and found.excess[0] <= given.excess[0])
 
 
 def row_of(placed: AdoptedAssignment, solved: Sequence[Proven]) -> Row:
     """The given assignment as a row of SCORE_SCHEMA, without its candidate number."""
-    problem = placed.problem
-    balance, which = problem.balance, NO_SCENARIOS
+    problem, balance, which = placed.problem, placed.problem.balance, NO_SCENARIOS
     if solved:
         balance, which = solved[-1].run.balance, solved[-1].run.scenarios
     elif problem.rebalance == "all":
-        balance = reached(problem, placed.assignment)
+        balance = _reached(placed)
     touched, arrivals = score.ties(problem, placed.assignment)
     return {
         **evaluate.row_of_given(ADOPTED, problem, placed.assignment, balance, which),
@@ -355,7 +262,11 @@ def _swept(spec: Spec, placed: AdoptedAssignment, solved: tuple[Proven, ...], ow
     placements = generated(problem, spec.sweep).runs if problem.rebalance == "all" else ()
     every = Candidates((CandidateRun("unchanged", 1, problem.balance), *(each.run for each in solved), *placements))
     made = {number: each.proposal for number, each in enumerate(solved, 1)}
-    tried = sweep_result.rows(every, evaluate.scored(problem, every, np.arange(len(every), dtype=np.int64), made))
+    numbers = np.arange(len(every), dtype=np.int64)
+    ours = (numbers > 0) & (numbers <= len(solved))
+    # In plans of our own, partitions that the file doesn't name may move.
+    parts = [evaluate.scored(each, every, numbers[of], made) for each, of in ((placed.free, ours), (problem, ~ours))]
+    tried = sweep_result.rows(every, np.concatenate(parts, axis=1))
     last = pa.Table.from_pylist([{"candidate": len(every), **own}], schema=SCORE_SCHEMA)
     proposals = {len(every): each.proposal for each in solved}
     result = sweep_result.result(problem, pa.concat_tables([tried, last]), {**every.by_strategy, ADOPTED: 1}, proposals)

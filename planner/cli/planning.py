@@ -7,7 +7,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from planner.approval import adopted_plan, plan_check
+from planner.approval import adopted_plan, given_reassignment, plan_check
 from planner.cli import one_spec, output, whatif_fleet
 from planner.cli.engine import EngineOptions, engine_options
 from planner.cli.output import Format
@@ -175,7 +175,7 @@ def adopt(
     folder = out if out is not None else Path(f"{reassignment.stem}.adopted.plan")
     spec = one_spec.loaded(path)
     output_folder.check(folder)
-    made = adopted_plan.adopted(adopted_plan.read(reassignment), spec, path.as_posix())
+    made = adopted_plan.adopted(given_reassignment.read(reassignment), spec, path.as_posix())
     planned = one_spec.with_report_sections(path, spec, made.planned)
     plan = planned.plan
     files = one_spec.files_of(plan, one_spec.unrendered_files(planned, made.rows))

@@ -220,7 +220,8 @@ def bounded(plan: Plan) -> str:
         does = [met] if asks_for_balance(plan) else []
     of = plan.spec
     if plan.changes.rebalance == "all" and plan.rack_aware and any(row.rack is not None for row in plan.brokers):
-        does.append(f"spreads replicas over the racks{' at least as evenly as today' if of.racks_as_today else ''}")
+        as_today = of.racks_as_today or (plan.adopted and plan.adopted.partitions_uneven)
+        does.append(f"spreads replicas over the racks{' at least as evenly as today' if as_today else ''}")
     split = [rule for rule in of.apart or () if not rule.by.endswith(LEADERS)]
     capped = any({row.max_replicas, row.max_leaders, row.max_disk_bytes} != {None} for row in plan.brokers)
     limited = not plan.bound.excess and any(row.disk_bytes for row in plan.brokers)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import brute_force
 import pytest
-from clusters import no_racks, problem_of, spec_of
+from clusters import balance_of, no_racks, problem_of, spec_of
 from folders import ROOT, TESTS
 from jsonschema import Draft202012Validator
 
-from planner.approval import adopted_plan, resumed_plan
+from planner.approval import adopted_plan, given_reassignment, resumed_plan
 from planner.approval.adopted_plan import Adopted
 from planner.approval.changes_since_plan import Now
 from planner.cli import one_spec
@@ -25,7 +25,7 @@ from planner.model.document_fields import LeaderRacksRow, SpecLimits
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Spec
-from planner.plan import bound_json
+from planner.plan import bound_json, bound_section
 from planner.plan.build import RefusedPlanError
 from planner.plan.document import codec
 from planner.report import requested
@@ -45,7 +45,7 @@ def _adopted(tmp_path: Path, spec: Spec, rows: list[tuple[str, int, list[int]]])
     file = tmp_path / "given.json"
     lists = [{"topic": topic, "partition": at, "replicas": brokers} for topic, at, brokers in rows]
     file.write_text(json.dumps({"version": 1, "partitions": lists}))
-    return adopted_plan.adopted(adopted_plan.read(file), spec, "spec.yaml")
+    return adopted_plan.adopted(given_reassignment.read(file), spec, "spec.yaml")
 
 
 def _differing(one: dict, other: dict) -> set[str]:
@@ -59,7 +59,7 @@ def test_our_own_plan_adopted_gives_our_own_files(name):
     The sweep may have found an optimum with another seed. Then the bound is the same and its proof another one.
     """
     spec = ROOT / "examples" / f"{name}.yaml"
-    made = adopted_plan.adopted(adopted_plan.read(CASES / name), reading.load(spec), spec.name)
+    made = adopted_plan.adopted(given_reassignment.read(CASES / name), reading.load(spec), spec.name)
     files = one_spec.rendered_files(made.planned.plan)
 
     golden = {path.relative_to(CASES / name).as_posix(): path for path in (CASES / name).rglob("*") if path.is_file()}
@@ -76,7 +76,7 @@ def test_our_own_plan_adopted_gives_our_own_files(name):
 def test_our_own_reassignment_json_adopted_gives_it_again(name, tmp_path):
     """Our own reassignment.json is adopted without its plan, and reassignment.json comes out byte for byte the same."""
     spec, own = ROOT / "examples" / f"{name}.yaml", CASES / name / "reassignment.json"
-    made = adopted_plan.adopted(adopted_plan.read(own), reading.load(spec), spec.name)
+    made = adopted_plan.adopted(given_reassignment.read(own), reading.load(spec), spec.name)
 
     assert own.read_bytes() == one_spec.rendered_files(made.planned.plan)["reassignment.json"]
 
@@ -318,7 +318,7 @@ def test_made_from_another_state_it_is_adopted_with_a_warning(tmp_path):
     row = {"topicPartition": "x-0", "oldLeader": 2, "oldReplicas": [2, 1], "newReplicas": [2, 3]}
     file.write_text(json.dumps({"proposals": [row]}))
     spec = spec_of(no_racks(1, 2), LISTS, changes=EXPANDED)
-    plan = adopted_plan.adopted(adopted_plan.read(file), spec, "spec.yaml").planned.plan
+    plan = adopted_plan.adopted(given_reassignment.read(file), spec, "spec.yaml").planned.plan
 
     assert plan.warnings[0].startswith("proposals.json was made from another state: 1 partition had other replicas")
 
@@ -330,9 +330,44 @@ def test_what_it_does_not_name_stays_and_is_counted(tmp_path):
 
     assert ["x"] == [row.topic for row in plan.partitions]
     assert plan.warnings[0].startswith("1 partition that given.json doesn't name could be")
-    assert plan.bound.proof.endswith(
-        "; of all plans that leave 1 partition as found, which the reassignment doesn't name"
+
+
+def test_the_bound_is_for_plans_that_move_what_it_does_not_name(tmp_path):
+    """Moving x-0, of 1,000 bytes, is one way to even out; moving y-0, of 1 byte, whose leader isn't the preferred one,
+    is another.
+    """
+    lists = {"x": [(1, 2)], "y": [(1, 2)]}
+    spec = spec_of(
+        no_racks(1, 2, 3), lists, sizes={"x": [1000], "y": [1]}, leaders={"y": [2]}, balance=balance_of(1, 1, 1)
     )
+    plan = _adopted(tmp_path, spec, [("x", 0, [1, 3])]).planned.plan
+
+    assert (1000, 1, 1) == (plan.bound.bytes_moved, plan.bound.least_bytes_moved, plan.adopted.enough_bytes_moved)
+    assert plan.adopted.partitions_uneven is None
+
+
+def test_the_bound_is_for_plans_in_which_uneven_partitions_may_stay(tmp_path):
+    """y-0 has both replicas in rack a and isn't named. Another plan moves it, for 1 byte instead of 1,000."""
+    lists = {"x": [(4, 2)], "y": [(4, 1)]}
+    spec = spec_of({1: "a", 2: "b", 3: "c", 4: "a"}, lists, sizes={"x": [1000], "y": [1]}, balance=balance_of(1, 1, 1))
+    planned = _adopted(tmp_path, spec, [("x", 0, [3, 2])]).planned
+    plan = planned.plan
+
+    assert ["x"] == [row.topic for row in plan.partitions]
+    assert (1000, 1, 1) == (plan.bound.bytes_moved, plan.bound.least_bytes_moved, plan.adopted.partitions_uneven)
+    assert bound_section.bounded(plan).endswith("spreads replicas over the racks at least as evenly as today")
+    assert planned.bound is not None
+    assert 1 == bound_json.check(plan, planned.bound, "bound.json").least
+
+
+def test_what_rebalance_racks_repairs_may_be_a_part(tmp_path):
+    """With `rebalance: racks`, uneven partitions that the file doesn't name stay, with a warning."""
+    lists = {"x": [(1, 2), (1, 2)]}
+    spec = spec_of({1: "a", 2: "a", 3: "b"}, lists, sizes=10, changes=Changes(rebalance="racks"))
+    plan = _adopted(tmp_path, spec, [("x", 0, [1, 3])]).planned.plan
+
+    assert [0] == [row.partition for row in plan.partitions]
+    assert plan.warnings[0].startswith("1 partition that given.json doesn't name could be")
 
 
 def test_it_is_resumed_like_any_plan(tmp_path):

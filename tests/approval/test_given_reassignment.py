@@ -9,8 +9,8 @@ import pytest
 from clusters import ids_of, no_racks, spec_of
 from folders import ROOT
 
-from planner.approval import adopted_plan
-from planner.approval.adopted_plan import Given
+from planner.approval import adopted_plan, given_reassignment
+from planner.approval.given_reassignment import Given
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import ImportStateError, InfeasibleError
@@ -25,7 +25,7 @@ ONE = '{"version":1,"partitions":[{"topic":"x","partition":0,"replicas":[3,4]}]}
 def _read(tmp_path: Path, text: str) -> Given:
     file = tmp_path / "given"
     file.write_text(text)
-    return adopted_plan.read(file)
+    return given_reassignment.read(file)
 
 
 def _refused(tmp_path: Path, rows: list[tuple[str, int, list[int]]], **changes) -> str:
@@ -114,18 +114,18 @@ def test_faults_of_a_file_have_places(tmp_path, text, message):
 def test_a_file_that_is_not_there_is_said_so(tmp_path):
     """A missing file is an error with the system's reason."""
     with pytest.raises(UnreadableError, match="No such file"):
-        adopted_plan.read(tmp_path / "absent.json")
+        given_reassignment.read(tmp_path / "absent.json")
 
 
 def test_a_plan_of_ours_wants_what_it_changes_and_creates():
     """A plan of ours is read from its folder or its plan.json: the partitions that it changes and creates."""
     folder = ROOT / "tests" / "cases" / "new-topics"
-    given, plan = adopted_plan.read(folder), json.loads((folder / "plan.json").read_text())
+    given, plan = given_reassignment.read(folder), json.loads((folder / "plan.json").read_text())
 
     created = sum(len(topic["replicas"]) for topic in plan["new_partitions"]["topics"])
     assert len(plan["partitions"]) + created == len(given.wanted)
     assert "new-topics/plan.json" == given.name
-    assert given.wanted == adopted_plan.read(folder / "plan.json").wanted
+    assert given.wanted == given_reassignment.read(folder / "plan.json").wanted
 
 
 def test_what_the_cluster_does_not_have_is_refused_all_at_once(tmp_path):

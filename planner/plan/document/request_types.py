@@ -181,6 +181,13 @@ class AdoptedSection(Section, frozen=True, kw_only=True):
         Count | None, doc("Bytes that a plan as even as this one copies; null where none was found that is as even.")
     ]
     enough_replicas_moved: Annotated[Count | None, doc("Replicas that that plan copies; null where there is none.")]
+    partitions_uneven: Annotated[
+        Positive | None,
+        doc(
+            "Partitions that it doesn't name and that could be spread over the racks more evenly: they stay, and the "
+            "bound is for all plans in which such partitions may stay as uneven as they are; left out without any."
+        ),
+    ] = None
 
 
 class UnfinishedBrokerRow(Section, frozen=True, kw_only=True):
