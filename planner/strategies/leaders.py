@@ -383,7 +383,8 @@ def even_out(
     windowed += [(each.windows.network_out, each.problem) for each in grown if each.windows.network_out is not None]
     windows, sent = np.stack([window for window, _ in windowed]), np.stack([sent_by_leader(of) for _, of in windowed])
     placement = SearchPlacement(of_leaders(problem, placed, leaders, here, rows, (wanted, windows, sent), on), on)
-    repair(placement)
+    # If only forced changes are allowed, no leader changes for this window alone.
+    repair(placement, for_nothing=problem.forced_only)
     polish(placement)
     chosen = leaders.copy()
     chosen[rows] = targets[placement.on.argmax(axis=1)]

@@ -368,8 +368,10 @@ def _for_nothing(task: Task, by_counts: SearchPlacement) -> Evened:
         free = ~pinned.any(axis=1, keepdims=True)
         allowed: BoolArray = np.broadcast_to(free, pinned.shape)
         search = replace(search, allowed=allowed if search.allowed is None else allowed & search.allowed)
-    placement = SearchPlacement(search, by_counts.on)
+    # An empty partition's replicas stay, too, although copying one costs no bytes.
+    placement = SearchPlacement(replace(search, costs=np.maximum(search.costs, 1)), by_counts.on)
     repair(placement, for_nothing=True)
+    placement = SearchPlacement(task.search, placement.on)
     return _evened(task, placement, Certificate(task.about, lagrangian_bound.none_priced(task.about)))
 
 

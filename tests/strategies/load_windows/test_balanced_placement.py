@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from clusters import balance_of, crowded, no_racks, problem_of
+from clusters import balance_of, crowded, ids_of, no_racks, problem_of
 
 from benchmarks import cases
 from benchmarks.exact import Judge
 from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
+from planner.model.document_fields import ReplicationFactorRow
+from planner.model.spec import Changes
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import loads
 from planner.scoring.score import ScoringBasis, score
@@ -189,3 +191,33 @@ def test_the_least_outside_and_then_the_fewest_bytes() -> None:
     told = lagrangian_bound.least_outside(solution.certificate.facts, solution.certificate.outside)
     assert told.replicas == outside.replicas
     assert 0 <= told.loads <= outside.loads
+
+
+def test_with_rebalance_none_an_empty_partition_keeps_its_replicas() -> None:
+    """A copy of nothing costs no bytes, but a window on traffic in is no reason to make one."""
+    factors = (ReplicationFactorRow("a", 3),)
+    problem = problem_of(
+        no_racks(*range(1, 7)),
+        {"a": [(5, 3), (5, 3)]},
+        sizes={"a": [0, 40]},
+        changes=Changes(set_replication_factor=factors, rebalance="none"),
+        balance=replace(balance_of("none", 1, 2, "none", "10%"), network_in=Tolerance("percent", 50)),
+    )
+    problem = replace(problem, bytes_in_per_sec=np.full(2, 4_000_000))
+    placed = ids_of(problem, solve(problem, problem.balance).assignment)
+
+    assert [[5, 3], [5, 3]] == [row[:2] for row in placed]
+
+
+def test_with_rebalance_none_no_leader_changes_for_traffic_out() -> None:
+    """Followers on broker 2 must move; a window on traffic out is no reason to elect other leaders."""
+    problem = problem_of(
+        no_racks(1, 2, 3, 4),
+        {"a": [(1, 2)] * 3},
+        changes=Changes(remove_brokers=(2,), rebalance="none"),
+        balance=replace(balance_of(1, 1, 1), network_out=Tolerance("percent", 20)),
+    )
+    problem = replace(problem, bytes_in_per_sec=np.full(3, 4_000_000))
+    placed = ids_of(problem, solve(problem, problem.balance).assignment)
+
+    assert [1, 1, 1] == [row[0] for row in placed]
