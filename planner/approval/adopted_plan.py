@@ -26,7 +26,7 @@ from planner.plan.comparison_sections import Goal, comparison
 from planner.plan.document.comparison_types import DO_NOTHING
 from planner.plan.document.request_types import AdoptedSection
 from planner.scoring import independent_check, score
-from planner.scoring.broker_loads import leaders_after, loads
+from planner.scoring.broker_loads import disks_at_least, leaders_after
 from planner.scoring.missed_targets import OF_REPLICAS, missed, reached
 from planner.scoring.score import ScoringBasis
 from planner.strategies.optimum import UNKNOWN, Proposal
@@ -192,9 +192,7 @@ def proven(placed: AdoptedAssignment) -> tuple[Proven, ...]:
     if problem.rebalance != "all" or any(_covered(placed, each.proposal) for each in first):
         return first
     # A fuller disk crosses a limit, so the plan will be refused, but with a bound that it can't be below.
-    limits, held = problem.disk_limit_bytes.copy(), loads(problem, placed.assignment)[0]
-    limits[problem.targets] = np.where(limits[problem.targets] < 0, -1, np.maximum(limits[problem.targets], held))
-    roomy = replace(problem, disk_limit_bytes=limits)
+    roomy = replace(problem, disk_limit_bytes=disks_at_least(problem, placed.assignment))
     last = _prove(roomy, _reached(placed), NO_SCENARIOS)
     return (*first, *last) if last else ()
 

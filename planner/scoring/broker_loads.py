@@ -53,6 +53,13 @@ def loads(problem: Problem, assignment: IntArray, leaders: IntArray | None = Non
     return measures[0, 2:]
 
 
+def disks_at_least(problem: Problem, assignment: IntArray) -> LongArray:
+    """(B,): the disk limits, raised to the bytes that an assignment (P, W) puts on a broker; -1 without a limit."""
+    limits, held = problem.disk_limit_bytes.copy(), loads(problem, assignment)[0]
+    limits[problem.targets] = np.where(limits[problem.targets] < 0, -1, np.maximum(limits[problem.targets], held))
+    return limits
+
+
 def on_all_brokers(problem: Problem, replicas: IntArray, leaders: IntArray) -> LongArray:
     """(5, B): MEASURES of every broker of the problem, including those that leave."""
     here = np.arange(len(problem.broker_ids), dtype=np.int32)

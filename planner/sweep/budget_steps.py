@@ -21,6 +21,7 @@ from planner.model.formats import exactly, stated
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Budget
 from planner.model.together import without_waiting
+from planner.scoring.broker_loads import disks_at_least
 from planner.scoring.growth_scenarios import without
 from planner.scoring.independent_check import broken_rules
 from planner.scoring.score import adding
@@ -151,6 +152,8 @@ def first_step(problem: Problem) -> Problem:
         forced=problem.forced & done,
         replication_factors=np.where(done, problem.replication_factors, held),
         deferred=deferred,
+        # A broker that is too full today may stay so until a later step.
+        disk_limit_bytes=disks_at_least(problem, today(problem)) if deferred.any() else problem.disk_limit_bytes,
     )
     none = deferred.any() and not costs[:, must & done].any()
     return problem if none and not _pays_for_balance(step) else step

@@ -163,6 +163,17 @@ def test_brokers_are_emptied_one_by_one(budget: Budget, expected: list[int]) -> 
     assert expected == waiting(budget)
 
 
+def test_a_broker_that_is_too_full_may_stay_so_until_a_later_step() -> None:
+    """Broker 1 holds 40 bytes of at most 39; emptying broker 3 takes a copy more for that, which isn't paid for yet."""
+    changes, budget = Changes(add_brokers=(Broker(4),), remove_brokers=(3,)), Budget(replicas_moved=3)
+    spec = spec_of(no_racks(1, 2, 3), {"t": [(1, 3)] * 4}, sizes=10, changes=changes, budget=budget, sweep=Sweep(30))
+    capped = tuple(replace(each, max_disk_bytes=39 if each.id == 1 else None) for each in spec.cluster.brokers)
+    plan = planned(replace(spec, cluster=replace(spec.cluster, brokers=capped)))
+
+    assert not plan["complete"]
+    assert 3 == sum(len(set(row["replicas"]) - set(row["replicas_before"])) for row in plan["partitions"])
+
+
 def test_a_slot_of_which_a_partition_waits_is_led_together_later() -> None:
     """Two slots of partitions have no common broker: the budget pays for one, and the other isn't led together yet."""
     lists = {"a": [(1, 2), (1, 2)], "b": [(3, 4), (3, 4)]}
