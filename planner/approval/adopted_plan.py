@@ -234,7 +234,10 @@ def as_even(placed: AdoptedAssignment, solved: Proven) -> bool:
     pairs = (placed.free, solved.proposal.assignment), (placed.problem, placed.assignment)
     bases = ((ScoringBasis.of(replace(each, balance=solved.run.balance)), made) for each, made in pairs)
     found, given = (score.score(*each) for each in bases)
-    return bool(found.violations[0] == 0 and found.excess[0] <= given.excess[0])
+    # Shares may be others if uneven partitions may stay so.
+    own = replace(placed.problem, balance=reached(placed.problem, placed.assignment))
+    less_even = placed.held.any() and set(OF_REPLICAS) & set(missed(own, solved.proposal.assignment))
+    return bool(found.violations[0] == 0 and found.excess[0] <= given.excess[0] and not less_even)
 
 
 def row_of(placed: AdoptedAssignment, solved: Sequence[Proven]) -> Row:
