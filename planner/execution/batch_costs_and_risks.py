@@ -20,6 +20,7 @@ import numpy as np
 from planner.execution.batch_cutting import Batch, added_and_removed
 from planner.execution.partition_changes import Step
 from planner.model.build_problem import brokers_after, min_insync_of
+from planner.model.cluster import PartitionKey
 from planner.model.document_fields import Count, Positive, Section, doc
 from planner.model.problem import BoolArray
 from planner.model.spec import Spec
@@ -157,8 +158,9 @@ class RisksSection(Section, frozen=True):
     under_min_isr: Annotated[
         tuple[Count, ...],
         doc(
-            "For each batch, how many of its partitions have fewer replicas in sync than min.insync.replicas, "
-            "today or once it is complete."
+            "For each batch, how many of its partitions have fewer replicas in sync than min.insync.replicas while it "
+            "copies, counted without the new replicas; a min.insync.replicas above the number of replicas, old and new "
+            "ones together, counts as that number, as since Kafka 3.7."
         ),
     ]
     refused_by_failure_today: Annotated[
@@ -176,33 +178,44 @@ class RisksSection(Section, frozen=True):
         Positive | None,
         doc("Partitions that apply.yml would find under-replicated today: it starts once there are none."),
     ] = None
+    under_min_isr_once: Annotated[
+        Positive | None,
+        doc("How many partitions with a leader under_min_isr counts, each once; only if one is in several batches."),
+    ] = None
 
 
 def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RisksSection:
-    """The partitions that refuse writes with acks=all: today, once their batch is complete, or if a broker fails."""
+    """The partitions that refuse writes with acks=all: today, while their batch copies, or if a broker fails.
+
+    As in `effective_min_insync`, a `min.insync.replicas` above the number of assigned replicas counts as that number.
+    """
     least = {topic.name: min_insync_of(spec, topic) for topic in spec.cluster.topics}
     parts = [(topic.name, part) for topic in spec.cluster.topics for part in topic.partitions]
     in_sync = {(topic, part.id): part.replicas if part.isr is None else part.isr for topic, part in parts}
 
     def under(step: Step) -> bool:
-        return min(len(in_sync[step.key]), len(step.after)) < least[step.topic]
+        return len(in_sync[step.key]) < min(least[step.topic], len({*step.before, *step.after}))
 
-    def needed(topic: str, replicas: Sequence[int]) -> frozenset[int]:
-        """All of these replicas, if the partition refuses writes with one fewer; else none."""
-        return frozenset(replicas if len(replicas) == least[topic] else ())
+    def needed(topic: str, replicas: Sequence[int], count: int) -> frozenset[int]:
+        """All of these replicas in sync, of so many, if the partition refuses writes with one fewer; else none."""
+        return frozenset(replicas if len(replicas) == min(least[topic], count) else ())
 
-    needed_by = {key: needed(key[0], now) for key, now in in_sync.items()}
+    needed_by = {(name, part.id): needed(name, in_sync[name, part.id], len(part.replicas)) for name, part in parts}
     by_broker = Counter(broker for brokers in needed_by.values() for broker in brokers)
-    today, by_failure = max(by_broker.values(), default=0), list[int]()
+    today, by_failure, refusing = max(by_broker.values(), default=0), list[int](), list[list[PartitionKey]]()
     for batch in batches:
+        refusing.append([step.key for step in batch.steps if under(step)])
+        in_sync |= {step.key: step.after for step in batch.steps}
         # While the batch runs, each of its partitions is as before or as after; a later batch may change it again.
-        afterwards = {step.key: needed(step.topic, step.after) for step in batch.steps}
+        afterwards = {step.key: needed(step.topic, step.after, len(step.after)) for step in batch.steps}
         by_broker.update(broker for key, after in afterwards.items() for broker in after - needed_by[key])
         by_failure.append(max(by_broker.values(), default=0))
         by_broker.subtract(broker for key, after in afterwards.items() for broker in needed_by[key] - after)
         needed_by |= afterwards
     known = all(part.isr is not None for _, part in parts)
-    return RisksSection(known, tuple(sum(map(under, batch.steps)) for batch in batches), today, tuple(by_failure))
+    led = [key for batch, keys in zip(batches, refusing, strict=True) if not batch.leaderless for key in keys]
+    once = len(set(led)) if len(set(led)) < len(led) else None
+    return RisksSection(known, tuple(map(len, refusing)), today, tuple(by_failure), under_min_isr_once=once)
 
 
 def warnings(spec: Spec, batches: Iterable[Batch]) -> list[str]:

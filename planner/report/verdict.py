@@ -103,7 +103,7 @@ def writes(plan: Plan) -> str:
     batches = [batch.number for batch, _ in refused if not batch.leaderless]
     if batches:
         where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
-        total = counted(sum(count for _, count in refused) - waiting, "partition")
+        total = counted(found.under_min_isr_once or sum(count for _, count in refused) - waiting, "partition")
         return f"REFUSED with acks=all: {total} under min.insync.replicas in {where}{unknown}"
     worst, today = max(found.refused_by_failure, default=0), found.refused_by_failure_today
     if not worst:

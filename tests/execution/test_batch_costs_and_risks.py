@@ -259,9 +259,20 @@ def test_what_is_inherited_counts() -> None:
     assert (1,) == batch_costs_and_risks.refused_writes(replace(made, cluster=cluster), batches).under_min_isr
 
 
-def test_too_few_wanted_are_counted_too() -> None:
-    """A partition is counted if its new replication factor is below min.insync.replicas."""
-    assert [1] == [count for count in found((1, 2), (3,)).under_min_isr if count]
+def test_fewer_wanted_than_min_insync_replicas_are_enough() -> None:
+    """Since Kafka 3.7, a partition with fewer replicas than min.insync.replicas needs only those in sync."""
+    assert (0, 0) == found((1, 2), (3,)).under_min_isr
+
+
+def test_a_later_batch_begins_with_what_the_earlier_one_left() -> None:
+    """A partition of one replica gets two more, one a batch: with two required, only the first batch lacks one."""
+    move, counts = [PartitionChange("x", 0, (1,), (1, 2, 3), 1, 1, Reason.REPLICATION_FACTOR)], []
+    for least in ("2", "3"):
+        made = spec_of(no_racks(1, 2, 3), {"x": [(1,)]}, config={"x": (("min.insync.replicas", least),)})
+        risks = batch_costs_and_risks.refused_writes(made, split(move, BatchRules(replicas_per_partition=1), {}))
+        counts.append((risks.under_min_isr, risks.under_min_isr_once))
+
+    assert [((1, 0), None), ((1, 1), 1)] == counts
 
 
 def test_where_nobody_says_who_is_in_sync_all_count() -> None:

@@ -105,6 +105,10 @@ def test_writes_at_risk_are_told_with_their_batches() -> None:
         "Writes: REFUSED with acks=all: 5 partitions under min.insync.replicas in batches 1–2."
         == (risks(risks=known | {"under_min_isr": [2, 3]})[0])
     )
+    once = known | {"under_min_isr": [2, 3], "under_min_isr_once": 3}
+    assert (
+        "Writes: REFUSED with acks=all: 3 partitions under min.insync.replicas in batches 1–2." == risks(risks=once)[0]
+    )
     assert (
         "Writes: acks=all keeps working, even if one broker fails meanwhile "
         "(replicas whose state is unknown are assumed to be in sync)." == risks(risks=known | {"isr_known": False})[0]
