@@ -245,6 +245,15 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
+def effective_min_insync(least: IntArray, replicas: LongArray) -> LongArray:
+    """The replicas that must be in sync for acks=all, by `min.insync.replicas` and the number of replicas assigned.
+
+    While a partition is reassigned, its old and new replicas are all assigned. Before Kafka 3.7, the setting counts
+    even if it is larger. Source: `kafka.cluster.Partition.effectiveMinIsr`, KAFKA-15583.
+    """
+    return np.minimum(least, replicas)
+
+
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """SplitMix64's output function, element by element, modulo 2^64."""
     values = (values ^ (values >> np.uint64(30))) * _MIX_1

@@ -262,7 +262,7 @@ def at_min_isr(spec: Spec, problem: Problem) -> Iterator[str]:
         problem, equal & ~several & lowered, "lowered to one replica", "offline while its broker is down"
     )
     fewer = "kept with fewer replicas than min.insync.replicas"
-    yield from _topics_told(problem, (after < least) & staying, fewer, f"{_REFUSED}, today and after the plan")
+    yield from _topics_told(problem, (after < least) & staying, fewer, f"{_ONE_DOWN}; before Kafka 3.7, always")
 
 
 def _topics_told(problem: Problem, rows: BoolArray, what: str, harm: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The cost to an assignment if one broker or one rack fails, quick enough to score every candidate.
 
 For each broker and rack that fails alone: how many partitions go offline (all replicas fail), and how many begin to
-refuse writes with acks=all (fewer than `min.insync.replicas` are left). All replicas count as in sync.
+refuse writes with acks=all (fewer than `effective_min_insync` are left). All replicas count as in sync.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from planner.model.problem import IntArray, LongArray, Problem
+from planner.model.problem import IntArray, LongArray, Problem, effective_min_insync
 
 # Losses are packed into one number, so that a sum takes one addition: partitions that go offline above the shift,
 # partitions that begin to refuse writes below it.
@@ -29,10 +29,10 @@ class Fragile:
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
-        """The partitions with one replica, or with exactly `min.insync.replicas`, today or after the change."""
+        """The partitions with `min.insync.replicas` replicas or fewer, today or after the change."""
         felt = np.zeros(problem.rows, dtype=bool)
         for factors in (problem.replication_factors, (problem.replicas >= 0).sum(axis=1)):
-            felt |= (factors == 1) | (factors == problem.min_insync)
+            felt |= (factors > 0) & (factors == effective_min_insync(problem.min_insync, factors))
         # A leaving broker holds partitions today, and still does if a budget leaves some for a later step.
         brokers = len(problem.broker_ids) if felt.any() else 0
         return cls(np.flatnonzero(felt), len(problem.rack_names) + brokers)
@@ -49,7 +49,8 @@ def lost_by_group(problem: Problem, fragile: Fragile, assignment: IntArray, grou
     if fragile.width > racks:
         held, within = assignment[fragile.rows], groups[fragile.rows]
         factors = (held >= 0).sum(axis=1)
-        packed = ((factors == 1).astype(np.int64) << _SHIFT) + (factors == problem.min_insync[fragile.rows])
+        refused = factors == effective_min_insync(problem.min_insync[fragile.rows], factors)
+        packed = ((factors == 1).astype(np.int64) << _SHIFT) + refused
         rows, slots = np.nonzero((held >= 0) & (packed > 0)[:, None])
         np.add.at(found, (within[rows], racks + held[rows, slots]), packed[rows])
     return found
@@ -76,8 +77,7 @@ def _add_racks(problem: Problem, assignment: IntArray, groups: IntArray, found: 
         inside[other] += same
         first[other] &= ~same
     factors = (slots >= 0).sum(axis=0)
-    served = factors >= problem.min_insync
     left = factors - inside
-    columns, rows = np.nonzero(first & (left < np.where(served, problem.min_insync, 1)))
-    packed = ((left[columns, rows] == 0).astype(np.int64) << _SHIFT) + served[rows]
+    columns, rows = np.nonzero(first & (left < effective_min_insync(problem.min_insync, factors)))
+    packed = ((left[columns, rows] == 0).astype(np.int64) << _SHIFT) + 1
     np.add.at(found, (groups[rows], racks[columns, rows]), packed)

@@ -149,7 +149,7 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         "together": led_by_several(problem, columns) & problem.movable,
         "excluded topic": ~problem.movable & differs,
         "unforced move": _unforced(problem, columns, today, differs),
-        # With fewer replicas, all writes with acks=all are refused. It only counts if the number of replicas changes.
+        # With fewer replicas, Kafka before 3.7 refuses all writes with acks=all. It counts if their number changes.
         "min.insync.replicas": (count < problem.min_insync) & (count != (today >= 0).sum(axis=1)),
     }
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from planner.model.balance import BYTE_WINDOWS
 from planner.model.build_problem import rows_to_place
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, effective_min_insync, mix
 from planner.model.rack_spread import uneven_racks
 from planner.scoring import broker_loads, failure_costs, growth_scenarios, score
 from planner.scoring.fair_shares import sent_by_leader
@@ -266,7 +266,6 @@ def _sums_of(basis: ScoringBasis) -> ClassicSums:
     problem, wanted = basis.problem, basis.windows.topic_replicas
     factors = problem.replication_factors
     before = (problem.replicas >= 0).sum(axis=1)
-    served = factors >= problem.min_insync
     most = max(int(np.bincount(problem.topic_of, weights=factors).max()), int(wanted[0].max(initial=0)))
     return ClassicSums(
         basis,
@@ -274,7 +273,7 @@ def _sums_of(basis: ScoringBasis) -> ClassicSums:
         _ListTables.of(problem),
         _Leading.of(problem),
         int(((factors < problem.min_insync) & (factors != before)).sum()),
-        (factors - np.where(served, problem.min_insync, 1)).astype(np.int32),
+        (factors - effective_min_insync(problem.min_insync, factors)).astype(np.int32),
         weight(np.arange(most + 1, dtype=np.int64), TOPIC_PRICE),
         alike(wanted),
     )

@@ -15,7 +15,7 @@ import numpy as np
 from planner.model.cluster import in_force
 from planner.model.document_fields import TopicPartition
 from planner.model.errors import StalePlanError
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, effective_min_insync
 from planner.model.spec import Spec
 from planner.plan.document.partition_types import BatchRow, StepRow
 
@@ -186,7 +186,7 @@ def _place(rows: PartitionStates, row: int, brokers: list[int], in_sync: set[int
 
 
 # offline: no leader. unclean: led by a replica that was not in sync. writes_refused: fewer live in-sync replicas than
-# min.insync.replicas, so that acks=all is refused (includes offline partitions). at_risk: exactly one live in-sync
+# `effective_min_insync`, so that acks=all is refused (includes offline partitions). at_risk: exactly one live in-sync
 # replica. lost: every broker with the data failed, so the data is gone if their disks are; lost_bytes: the size of one
 # copy. leaders_moved: another broker leads.
 FACTS = ("offline", "unclean", "writes_refused", "at_risk", "lost", "lost_bytes", "leaders_moved")
@@ -194,12 +194,14 @@ FACTS = ("offline", "unclean", "writes_refused", "at_risk", "lost", "lost_bytes"
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """`facts` (N, len(FACTS)); `leaders` (N,): the new leader, -1 if none; `written` and `sent` (N,): bytes/s written
-    to each live replica, and sent by the leader.
+    """`facts` (N, len(FACTS)); `leaders` (N,): the new leader, -1 if none; `scarce` (N,): True if writes with acks=all
+    are refused without one more replica; `written` and `sent` (N,): bytes/s written to each live replica, and sent by
+    the leader.
     """
 
     facts: LongArray
     leaders: IntArray
+    scarce: BoolArray
     written: LongArray
     sent: LongArray
 
@@ -215,11 +217,12 @@ def outcome(rows: PartitionStates, failed: BoolArray) -> Outcome:
         leaders = np.where(unclean, _first(rows.replicas, (rows.replicas >= 0) & ~failed), leaders)
         live = np.where(unclean & (leaders >= 0), 1, live)
     online = leaders >= 0
+    needed = effective_min_insync(rows.min_insync, (rows.replicas >= 0).sum(axis=1))
     lost: BoolArray = ~np.any(rows.holding & ~failed, axis=1)
     facts = {
         "offline": ~online,
         "unclean": online & ~(rows.in_sync & (rows.replicas == leaders[:, None])).any(axis=1),
-        "writes_refused": ~online | (live < rows.min_insync),
+        "writes_refused": ~online | (live < needed),
         "at_risk": online & (live == 1),
         "lost": lost,
         "lost_bytes": lost * rows.size_bytes,
@@ -229,6 +232,7 @@ def outcome(rows: PartitionStates, failed: BoolArray) -> Outcome:
     return Outcome(
         np.stack([facts[name].astype(np.int64) for name in FACTS], axis=1),
         leaders,
+        online & (live == np.maximum(needed, 1)),
         np.where(online, rows.bytes_in, 0),
         np.where(online, rows.bytes_in * followers + rows.bytes_out, 0),
     )

@@ -28,7 +28,7 @@ from planner.plan.document.plan_types import (
     TopicPartitions,
 )
 from planner.report.view import Column, Joined, Lines, Name, Sentence, Table, Value, View, ViewSection, told
-from planner.whatif.cluster_states import FACTS, PartitionStates, outcome, stages
+from planner.whatif.cluster_states import FACTS, Outcome, PartitionStates, outcome, stages
 from planner.whatif.failures_report import Subject, notes
 
 _TOPICS_SHOWN, _PARTITIONS_SHOWN = 5, 6
@@ -154,23 +154,20 @@ class RestartJudge:
 
     def harm(self, brokers: Sequence[int]) -> str:
         """New harm to a partition if these brokers are down together; empty if there is none."""
-        rows, _, restarted = self._without(brokers)
-        harmed = self._harmed(brokers)
+        rows, harmed = self.partitions(brokers), self._harmed(brokers)
         for name, what in _HARMS.items():
             if len(hit := np.flatnonzero(harmed[name])):
                 return f"{self._name(int(rows[hit[0]]))} would {what}"
-        shared = np.flatnonzero(self.unstated[rows] & (restarted > 1))
+        # All replicas are in sync before each step, also those that aren't today.
+        together = np.isin(self.rows.replicas[rows], brokers).sum(axis=1) > 1
+        shared = np.flatnonzero(self.unstated[rows] & together)
         return f"{self._name(int(rows[shared[0]]))} may refuse writes" if len(shared) else ""
 
     def row(self, place: int, brokers: Sequence[int], apart: str | None) -> RestartStepRow:
         """The effects of a step on its partitions."""
-        rows, facts, restarted = self._without(brokers)
-        columns = {name: facts[:, FACTS.index(name)] > 0 for name in FACTS}
-        new = self._harmed(brokers)
-        fewer = replace(self.rows, min_insync=np.maximum(self.rows.min_insync, 1) + 1)
-        next_one = replace(self, rows=fewer)._without(brokers)[1][:, FACTS.index("writes_refused")] > 0
-        # The restart of a replica that is already out of sync changes nothing.
-        felt, leaders = restarted > 0, self.rows.leaders[rows]
+        rows, new = self.partitions(brokers), self._harmed(brokers)
+        alone, leaders = self._one_from(brokers), self.rows.leaders[rows]
+        moved = self._without(brokers)[0].facts[:, FACTS.index("leaders_moved")]
         led = np.isin(leaders, brokers)
         preferred = led & (leaders == self.rows.replicas[rows, 0])
         several = (self.rows.replicas[rows] >= 0).sum(axis=1) > 1
@@ -180,12 +177,12 @@ class RestartJudge:
             rack=self.problem.rack_names[rack] if rack >= 0 else None,
             brokers=tuple(sorted(self.problem.broker_ids[[*brokers]].tolist())),
             apart=apart,
-            leaders_moved=int(columns["leaders_moved"].sum()),
+            leaders_moved=int(moved.sum()),
             writes_refused=self._named(rows[new["writes_refused"]]),
             offline=self._named(rows[new["offline"]]),
             unclean=self._named(rows[new["unclean"]]),
-            one_from_refused=self._named(rows[felt & next_one & ~columns["writes_refused"]]),
-            one_from_offline=self._named(rows[felt & columns["at_risk"]]),
+            one_from_refused=self._named(rows[alone["writes_refused"] & ~new["writes_refused"]]),
+            one_from_offline=self._named(rows[alone["offline"] & ~new["offline"]]),
             elect=self._named(rows[preferred & several]),
             left_with_others=int((led & ~preferred & several).sum()),
         )
@@ -194,16 +191,28 @@ class RestartJudge:
         """Which partitions of these brokers get each harm without them: today, or with all replicas in sync."""
         found = []
         for judge in (self, self.in_sync):
-            rows, facts, _ = judge._without(brokers)
-            found.append(facts > judge.today[rows])
+            found.append(judge._without(brokers)[0].facts > judge.today[self.partitions(brokers)])
         return {name: (found[0] | found[1])[:, FACTS.index(name)] for name in _HARMS}
 
-    def _without(self, brokers: Sequence[int]) -> tuple[LongArray, LongArray, LongArray]:
-        """(n,) the partitions of these brokers, their facts without them, and how many in-sync replicas restart."""
-        rows = np.unique(np.concatenate([self.of_broker[each] for each in brokers]))
-        taken = self.rows.take(rows)
+    def _one_from(self, brokers: Sequence[int]) -> dict[str, BoolArray]:
+        """Which partitions of these brokers one more failure harms: today, or with all replicas in sync."""
+        refused, offline = list[BoolArray](), list[BoolArray]()
+        for judge in (self, self.in_sync):
+            found, felt = judge._without(brokers)
+            refused.append(felt & found.scarce)
+            offline.append(felt & (found.facts[:, FACTS.index("at_risk")] > 0))
+        return {"writes_refused": refused[0] | refused[1], "offline": offline[0] | offline[1]}
+
+    def _without(self, brokers: Sequence[int]) -> tuple[Outcome, BoolArray]:
+        """The outcome for the partitions of these brokers without them, and whether a replica in sync restarts."""
+        taken = self.rows.take(self.partitions(brokers))
         failed = np.isin(taken.replicas, brokers)
-        return rows, outcome(taken, failed).facts, (failed & taken.in_sync).sum(axis=1)
+        felt: BoolArray = np.any(failed & taken.in_sync, axis=1)
+        return outcome(taken, failed), felt
+
+    def partitions(self, brokers: Sequence[int]) -> LongArray:
+        """(n,): the partitions with a replica on one of these brokers, ascending."""
+        return np.unique(np.concatenate([self.of_broker[each] for each in brokers]))
 
     def _name(self, row: int) -> str:
         return f"{self.problem.topic_names[self.problem.topic_of[row]]}-{self.problem.partition_ids[row]}"

@@ -245,6 +245,13 @@ def test_a_partition_with_replicas_to_spare_refuses_writes_if_several_stop() -> 
     assert set() == guards.refusing({}, described, {1}, least)
 
 
+def test_a_partition_with_fewer_replicas_than_required_refuses_writes_without_one_of_them() -> None:
+    """Since Kafka 3.7 all replicas are enough, and Kafka doesn't list such a partition, so it is found here."""
+    described = {"a-0": (1, [1, 2], [1, 2]), "a-1": (2, [2, 3], [2])}
+    assert {"a-0"} == guards.refusing({}, described, {1}, {"a": 3})
+    assert set() == guards.refusing({}, described, {3}, {"a": 3})
+
+
 @pytest.mark.parametrize(
     ("answer", "found"),
     [

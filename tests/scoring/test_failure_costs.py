@@ -41,8 +41,8 @@ def looked_at(problem: Problem, assignment) -> tuple[int, ...]:
             rows = [[each for each in row if each >= 0] for row in assignment.tolist()]
             left = [len([each for each in row if each not in failed]) for row in rows]
             offline.append(sum(count == 0 for count in left))
-            least = problem.min_insync.tolist()
-            refused.append(sum(n < m <= len(row) for n, m, row in zip(left, least, rows, strict=True)))
+            least = [min(m, len(row)) for m, row in zip(problem.min_insync.tolist(), rows, strict=True)]
+            refused.append(sum(n < m for n, m in zip(left, least, strict=True)))
         found += [max(offline), max(refused)]
     return tuple(found)
 
@@ -55,6 +55,15 @@ def test_terms_are_those_of_looking_at_every_partition(problem, seed, least):
     scores = score.score(ScoringBasis.of(problem), assignment)
 
     assert looked_at(problem, assignment) == tuple(int(getattr(scores, name)[0]) for name in NAMES)
+
+
+def test_more_in_sync_than_there_are_replicas_are_not_required() -> None:
+    """With min.insync.replicas of 3, both replicas of t and the only one of u are enough; with one fewer, none is."""
+    config = dict.fromkeys("tu", (("min.insync.replicas", "3"),))
+    problem = problem_of({1: "a", 2: "b", 3: "c"}, {"t": [[1, 2], [2, 1]], "u": [[3]]}, config=config)
+    scores = score.score(ScoringBasis.of(problem), problem.replicas)
+
+    assert (1, 2, 1, 2) == tuple(int(getattr(scores, name)[0]) for name in NAMES)
 
 
 def test_brokers_that_leave_fail_too() -> None:

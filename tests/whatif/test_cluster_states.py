@@ -147,6 +147,23 @@ def test_min_insync_and_last_replicas():
     assert (1, 3, 2, 1, 7) == tuple(rows[RACKS, "rack a", "today"][name] for name in names)
 
 
+def test_more_in_sync_than_there_are_replicas_are_not_required():
+    """With a larger min.insync.replicas, all replicas must be in sync: also new ones, while a batch copies them."""
+    config = {"t": (("min.insync.replicas", "3"),)}
+    spec = spec_of(no_racks(1, 2, 3, 4), {"t": [[1], [2, 3]]}, config=config, changes=Changes(rebalance="none"))
+    step = {"topic": "t", "partition": 0, "replicas_before": [1], "replicas": [4]}
+    steps = [row(BatchRow, {"number": 1, "partitions": [step]})]
+    rows = rows_of(spec, build(spec), steps, [BROKERS])
+    refused = {
+        broker: [
+            rows[BROKERS, f"broker {broker}", state]["writes_refused"] for state in ("today", "batch 1", "planned")
+        ]
+        for broker in (1, 2, 4)
+    }
+
+    assert {1: [1, 1, 0], 2: [1, 2, 1], 4: [0, 1, 1]} == refused
+
+
 def test_a_copy_in_progress_saves_nothing():
     """During a batch, new replicas don't count until it is complete; the old ones do."""
     spec = spec_of(no_racks(1, 2, 3), {"t": [[1]]}, changes=Changes(rebalance="none"))

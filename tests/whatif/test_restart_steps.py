@@ -37,17 +37,18 @@ def judged(spec, down):
     """Partitions that suffer while brokers are down, today or if all are in sync, and those one failure from it."""
     found = {key: set() for key in ("writes_refused", "offline", "one_from_refused", "one_from_offline")}
     for topic in spec.cluster.topics:
-        least = max(int(dict(topic.config).get("min.insync.replicas", "1")), 1)
+        stated = max(int(dict(topic.config).get("min.insync.replicas", "1")), 1)
         for part in topic.partitions:
+            least, seen = min(stated, len(part.replicas)), set(part.replicas)
             today = set(part.replicas if part.isr is None else part.isr) if part.leader is not None else set()
-            left, name = today - set(down), f"{topic.name}-{part.id}"
-            for key in suffering(least, today, down) | suffering(least, set(part.replicas), down):
+            name = f"{topic.name}-{part.id}"
+            suffers = suffering(least, today, down) | suffering(least, seen, down)
+            for key in suffers:
                 found[key].add(name)
-            if left == today:
-                continue
-            if len(left) == least:
+            left = [len(each - set(down)) for each in (today, seen) if each & set(down)]
+            if least in left and "writes_refused" not in suffers:
                 found["one_from_refused"].add(name)
-            if len(left) == 1:
+            if 1 in left and "offline" not in suffers:
                 found["one_from_offline"].add(name)
     return found
 
@@ -184,7 +185,25 @@ def test_replicas_out_of_sync_take_nothing_away():
     first, second = restart_steps.document(replace(spec, cluster=replace(spec.cluster, topics=(behind,)))).steps
 
     assert ((1,), {"orders-0"}) == (first.brokers, names(first.offline))
-    assert ((2,), set(), set()) == (second.brokers, names(second.offline), names(second.one_from_offline))
+    assert ((2,), set(), {"orders-0"}) == (second.brokers, names(second.offline), names(second.one_from_offline))
+
+
+def test_one_failure_from_refusing_is_also_judged_with_all_in_sync():
+    """Broker 3 is out of sync today; in sync before its step, it leaves two replicas of the two required."""
+    spec = spec_of({1: "a", 2: "b", 3: "c"}, {"orders": [[1, 2, 3]]}, config={"orders": TWO})
+    behind = replace(spec.cluster.topics[0], partitions=(Partition(0, (1, 2, 3), 1, (1, 2)),))
+    steps = restart_steps.document(replace(spec, cluster=replace(spec.cluster, topics=(behind,)))).steps
+
+    assert [{"orders-0"}, {"orders-0"}, set()] == [names(step.writes_refused) for step in steps]
+    assert [set(), set(), {"orders-0"}] == [names(step.one_from_refused) for step in steps]
+
+
+def test_more_in_sync_than_there_are_replicas_are_not_required():
+    """With min.insync.replicas of 3, two replicas are enough until one of them restarts; nothing is refused today."""
+    document = restart_steps.document(spec_of({1: "a", 2: "b"}, {"orders": [[1, 2]]}, config={"orders": THREE}))
+
+    assert [{"orders-0"}, {"orders-0"}] == [names(step.writes_refused) for step in document.steps]
+    assert not [note for note in document.notes if "can't be written" in note]
 
 
 def test_a_leader_that_is_not_the_preferred_one_does_not_come_back():
@@ -229,3 +248,18 @@ cluster:
 
     assert brokers == [step.brokers for step in steps]
     assert apart == steps[1].apart
+
+
+def test_brokers_of_a_partition_out_of_sync_restart_apart_if_min_insync_replicas_is_unknown(tmp_path):
+    """Before each step all replicas are in sync, so brokers 1 and 2 don't restart together, though only 3 is today."""
+    text = """\
+version: 1
+cluster:
+  name: demo
+  brokers: [{id: 1, rack: a}, {id: 2, rack: a}, {id: 3, rack: b}]
+  topics: [{name: orders, partitions: [{replicas: [3, 1, 2], isr: [3], leader: 3}]}]
+"""
+    steps = restart_steps.document(spec_of_text(tmp_path, text)).steps
+
+    assert [(1,), (2,), (3,)] == [step.brokers for step in steps]
+    assert "not with 1: orders-0 may refuse writes" == steps[1].apart

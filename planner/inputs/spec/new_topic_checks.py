@@ -33,6 +33,8 @@ _LEAST = {
 }
 # Finds names that differ from one of these by a letter or two. No two names in Kafka are so similar.
 _CLOSE = 0.9
+# What happens with fewer replicas than min.insync.replicas. Source: KAFKA-15583.
+BELOW_LEAST = "writes with acks=all would be refused, before Kafka 3.7 always, since then if any replica isn't in sync"
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 
 
@@ -173,13 +175,14 @@ def _created_factors(document: SpecDocument) -> Iterator[PathFinding]:
             if new.replication_factor < inherited:
                 message = (
                     f"{new.replication_factor} is below the min.insync.replicas of {inherited} that topics inherit "
-                    f"from the brokers, which would refuse every write with acks=all; allowed: {inherited} or more, "
-                    "or config with a min.insync.replicas of its own"
+                    f"from the brokers: {BELOW_LEAST}; allowed: {inherited} or more, or config "
+                    " with a min.insync.replicas of its own"
                 )
                 yield (*path, "replication_factor"), message
         elif not least.isascii() or not least.isdigit() or not 1 <= int(least) <= new.replication_factor:
             allowed = f"a whole number from 1 to {new.replication_factor}, the topic's replication_factor"
-            yield (*path, "config", MIN_INSYNC), f"{least!r} would refuse every write with acks=all; allowed: {allowed}"
+            message = f"{MIN_INSYNC} is {least!r}; allowed: {allowed}; above it, {BELOW_LEAST}"
+            yield (*path, "config", MIN_INSYNC), message
 
 
 @_reads(GROWN, FACTORS, "cluster.config_defaults")
@@ -200,7 +203,7 @@ def _added_factors(document: SpecDocument) -> Iterator[PathFinding]:
         least = in_force_least(topic, document.config_defaults)
         if factor < least:
             message = f"{topic.name} has {factor} replicas a partition, below its min.insync.replicas of {least}"
-            yield path, f"{message}; allowed: a topic that can be written to"
+            yield path, f"{message}: {BELOW_LEAST}; allowed: a topic with at least as many"
 
 
 @_reads(*TARGET_KEYS, CREATED, GROWN)

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from planner.inputs.importers.consumer_groups import SHARED
 from planner.inputs.importers.state_parts import replica_findings
 from planner.inputs.spec.checks import CREATED, FACTORS, Rule, RuleList, excluded_by, leaving_path, repeated
-from planner.inputs.spec.new_topic_checks import altered, in_force_least, origin
+from planner.inputs.spec.new_topic_checks import BELOW_LEAST, altered, in_force_least, origin
 from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
 from planner.inputs.spec.yaml_sections import Described, growth
 from planner.inputs.yaml_source import Path, PathFinding
@@ -153,9 +153,8 @@ def _factors_possible(document: SpecDocument) -> Iterator[PathFinding]:
             if factor < (least := in_force_least(topic, defaults)):
                 message = (
                     f"{factor} is below min.insync.replicas of {topic.name} ({least}, "
-                    f"{origin(topic, defaults, MIN_INSYNC)}): writes with acks=all would be refused; allowed: {least} "
-                    f"or more; or lower min.insync.replicas first, {altered(topic.name, factor)}, and capture the "
-                    "state again"
+                    f"{origin(topic, defaults, MIN_INSYNC)}): {BELOW_LEAST}; allowed: {least} or more; or lower "
+                    f"min.insync.replicas first, {altered(topic.name, factor)}, and capture the state again"
                 )
                 yield path, message
             if factor != (first := chosen.setdefault(topic.name, factor)):

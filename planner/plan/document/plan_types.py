@@ -229,10 +229,18 @@ class RestartStepRow(Section, frozen=True, kw_only=True):
     offline: Annotated[Partitions, doc("Partitions that have no leader during the step, and have one before.")]
     unclean: Annotated[Partitions, doc("Partitions that a replica out of sync leads then: records are lost.")]
     one_from_refused: Annotated[
-        Partitions, doc("Partitions that refuse writes with acks=all if another broker fails during the step.")
+        Partitions,
+        doc(
+            "Partitions of these brokers that refuse writes with acks=all if another broker fails during the step, by "
+            "today's replicas in sync or with all in sync."
+        ),
     ]
     one_from_offline: Annotated[
-        Partitions, doc("Partitions that have no leader if another broker fails during the step.")
+        Partitions,
+        doc(
+            "Partitions of these brokers that have no leader if another broker fails during the step, by today's "
+            "replicas in sync or with all in sync."
+        ),
     ]
     elect: Annotated[Partitions, doc("Partitions whose preferred leader is elected after the step: it leads today.")]
     left_with_others: Annotated[

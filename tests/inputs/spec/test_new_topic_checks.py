@@ -165,13 +165,13 @@ CASES: list[Case] = [
         "create_min_insync",
         create(config="{min.insync.replicas: 4}"),
         "11:90 changes.create_topics[0].config['min.insync.replicas']",
-        "'4' would refuse every write with acks=all; allowed: a whole number from 1 to 3",
+        "min.insync.replicas is '4'; allowed: a whole number from 1 to 3, the topic's replication_factor; above it",
     ),
     (
         "create_min_insync_word",
         create(config="{min.insync.replicas: two}"),
         "11:90 changes.create_topics[0].config['min.insync.replicas']",
-        "'two' would refuse",
+        "min.insync.replicas is 'two'; allowed: a whole number from 1 to 3",
     ),
     (
         "create_retention_with_unit",

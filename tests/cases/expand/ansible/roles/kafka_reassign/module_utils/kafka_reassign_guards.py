@@ -301,11 +301,12 @@ def refusing(scarce, described, down, least):
     """Partitions that refuse writes with acks=all, or have no leader, without the brokers `down`.
 
     `scarce` are the partitions that have as many replicas in sync as min.insync.replicas, by topic `least` (else 1).
+    Since Kafka 3.7, a partition with fewer replicas than that refuses writes unless all of them are in sync.
     """
     fewer = {name for name, (_, _, isr) in scarce.items() if down & set(isr)}
     # Kafka lists only those that have none to spare. A partition with one to spare may lose two.
-    for name, (_, _, isr) in described.items():
-        if len(set(isr) - down) < least.get(name.rpartition("-")[0], 1) <= len(isr):
+    for name, (_, replicas, isr) in described.items():
+        if len(set(isr) - down) < min(least.get(name.rpartition("-")[0], 1), len(replicas)) <= len(isr):
             fewer.add(name)
     return fewer | {name for name, (_, _, isr) in described.items() if isr and not set(isr) - down}
 
