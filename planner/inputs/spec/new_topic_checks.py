@@ -176,7 +176,7 @@ def _created_factors(document: SpecDocument) -> Iterator[PathFinding]:
                 message = (
                     f"{new.replication_factor} is below the min.insync.replicas of {inherited} that topics inherit "
                     f"from the brokers: {BELOW_LEAST}; allowed: {inherited} or more, or config "
-                    " with a min.insync.replicas of its own"
+                    "with a min.insync.replicas of its own"
                 )
                 yield (*path, "replication_factor"), message
         elif not least.isascii() or not least.isdigit() or not 1 <= int(least) <= new.replication_factor:
