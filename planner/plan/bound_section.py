@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from msgspec import structs
 
@@ -82,7 +83,7 @@ def counted_again(plan: Plan) -> Iterator[tuple[str, float, float]]:
     moved = sum(len(row.added) * row.size_bytes for row in plan.partitions)
     yield "bound.bytes_moved", plan.bound.bytes_moved, moved
     least, of_measure = plan.bound.least_bytes_moved, moved
-    if not plan.cluster.sizes_known and plan.bound.least_replicas_moved is not None:
+    if not moved and plan.bound.least_replicas_moved is not None:
         least, of_measure = plan.bound.least_replicas_moved, replicas
     if plan.bound.sha256 is not None:
         yield "bound.gap_percent", plan.bound.gap_percent, gap_percent(of_measure, least)
@@ -248,17 +249,22 @@ def _and(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
-def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "") -> str:
-    """How the bytes moved compare with the bound: `the proven minimum`, `at most 8.41 GB (0.51 %) above …`."""
+def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "", replicas: int = 0) -> str:
+    """How what is copied compares with the bound: `the proven minimum`, `at most 8.41 GB (0.51 %) above …`.
+
+    A plan that copies no bytes is compared by its `replicas`, as in `gap_percent`.
+    """
     method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
-    if method == "none" or 0 == bound.least_bytes_moved < bound.bytes_moved:
+    moved, least, said = bound.bytes_moved, bound.least_bytes_moved, size
+    if isinstance(bound, BoundSection) and not moved and bound.least_replicas_moved is not None:
+        moved, least, said = replicas, bound.least_replicas_moved, partial(counted, noun="replica")
+    if method == "none" or 0 == least < moved:
         return "the minimum is unknown"
     if method == "target":
         return "the rest of an approved plan"
     which = balance_reached or (" for a balance this close to the targets" if excess else "")
-    if bound.bytes_moved <= bound.least_bytes_moved:
+    if moved <= least:
         return f"the proven minimum{which}"
-    above, least = bound.bytes_moved - bound.least_bytes_moved, bound.least_bytes_moved
-    telling = least and least // _NEAR <= above <= _FAR * least
-    share = f" ({gap_shown(above_bound(bound.bytes_moved, least))})" if telling else ""
-    return f"at most {size(above)}{share} above the proven minimum{which}"
+    telling = least // _NEAR <= moved - least <= _FAR * least
+    share = f" ({gap_shown(above_bound(moved, least))})" if telling else ""
+    return f"at most {said(moved - least)}{share} above the proven minimum{which}"

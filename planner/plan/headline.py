@@ -265,7 +265,8 @@ def _compared(plan: Plan) -> str:
         reached = f" of the plans that {does}"
     elif made_for != "the targets":
         reached = f" for a balance this close to {made_for}" if plan.bound.excess else f" at {made_for}"
-    return f", {bound_section.gap_to_least(plan.bound, reached + bound_section.of_split(plan))}"
+    replicas = sum(len(row.added) for row in plan.partitions)
+    return f", {bound_section.gap_to_least(plan.bound, reached + bound_section.of_split(plan), replicas)}"
 
 
 def more_than_needed(plan: Plan) -> int:

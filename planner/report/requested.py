@@ -107,7 +107,8 @@ def apart(plan: Plan) -> str:
     """
     racks = {row.id: row.rack or "" for row in plan.brokers}
     # If the plan copies the proven minimum of all plans, no other split of the leaders copies less.
-    least = plan.bound.bytes_moved <= plan.bound.least_bytes_moved and plan.bound.method != "none"
+    bound = plan.bound
+    least = bound.bytes_moved <= bound.least_bytes_moved and not bound.gap_percent and bound.method != "none"
 
     def held(by: ApartBy, ids: Sequence[int]) -> str:
         names = sorted({racks[each] for each in ids})

@@ -72,6 +72,26 @@ def test_a_gap_has_a_percentage_where_that_tells_something(least: int, share: st
     assert (above if least else "the minimum is unknown") == bound_section.gap_to_least(bound)
 
 
+@pytest.mark.parametrize(
+    ("least", "gap", "said"),
+    [
+        (0, 100.0, "the minimum is unknown"),
+        (1, 50.0, "at most 1 replica (100 %) above the proven minimum"),
+        (2, 0.0, "the proven minimum"),
+    ],
+)
+def test_a_plan_that_copies_no_bytes_is_compared_by_replicas(least: int, gap: float, said: str) -> None:
+    """For partitions without data, the headline and the figures counted again compare replicas."""
+    plan = met()
+    plan["partitions"] = [{**row, "size_bytes": 0} for row in plan["partitions"]]
+    plan["bound"] |= {"bytes_moved": 0, "least_bytes_moved": 0, "least_replicas_moved": least, "gap_percent": gap}
+    plan["bound"] |= {"method": "flow", "sha256": "ab" * 32}
+    made = typed(plan)
+    assert f"Copies 0 B (2 replicas of 2 partitions), {said}; elects" in headline.headline(made)
+    again = {path: found for path, _, found in bound_section.counted_again(made)}
+    assert (0, gap) == (again["bound.bytes_moved"], again["bound.gap_percent"])
+
+
 def test_a_plan_of_another_balance_is_not_of_the_one_asked_for() -> None:
     """A plan for looser targets says so, and its bound is for those targets."""
     plan = typed(made_for("50%", ("disk",)))

@@ -47,3 +47,14 @@ def test_other_splits_may_copy_less_unless_the_plan_copies_the_least_of_all(by: 
     plan["spec"] |= {"apart": [{"topics": ["x", "y"], "by": by, "sides": [[1, 2], [3, 4]], "proven": False}]}
     plan["bound"] |= {"least_bytes_moved": 24, "bytes_moved": moved, "method": "flow"}
     assert said == requested.apart(typed(plan))
+
+
+@pytest.mark.parametrize(("least", "gap"), [(1, 50.0), (2, 0.0)])
+def test_without_sizes_a_plan_is_at_its_bound_if_it_copies_as_few_replicas(least: int, gap: float) -> None:
+    """Without sizes, no plan copies bytes, so the sentence on other splits depends on the replicas."""
+    plan = small()
+    plan["spec"] |= {"apart": [{"topics": ["x"], "by": "rack_leaders", "sides": [[1, 2]], "proven": False}]}
+    plan["cluster"] |= {"sizes_known": False}
+    plan["bound"] |= {"least_bytes_moved": 0, "bytes_moved": 0, "least_replicas_moved": least, "gap_percent": gap}
+    plan["bound"] |= {"method": "flow"}
+    assert bool(gap) == ("may copy less" in requested.apart(typed(plan)))
