@@ -143,6 +143,11 @@ class PlanOnCluster:
             return None
         return topic.partitions[key[1]]
 
+    def lost(self, name: str) -> bool:
+        """True if a topic that was to get more partitions doesn't exist any more, or is about to be deleted."""
+        topic = self.now.topics.get(name)
+        return self.made[name].partitions_before > 0 and (topic is None or topic.deleting)
+
     def own(self, key: PartitionKey) -> bool:
         """True if a partition is on, or is being reassigned to, the brokers of one of the plan's steps."""
         found, states = self.partition(key), self.states.get(key, [])

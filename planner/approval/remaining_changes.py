@@ -1,6 +1,6 @@
 """Finds what is left of an approved plan on the cluster as it is now, by partition, and makes the spec of that rest."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -69,12 +69,17 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
         for key in elsewhere
         if (found := held.partition(key)) is not None
     }
-    new_strangers = [name for name, new in held.made.items() if standing_of_new(new, now.topics.get(name)) is None]
+    new_strangers = {
+        name: "it is gone" if held.lost(name) else "it has others"
+        for name, new in held.made.items()
+        if held.lost(name) or standing_of_new(new, now.topics.get(name)) is None
+    }
     foreign = [cluster.partition_name(*key) for key in sorted(now.moving - held.rows.keys())]
     _refuse([f"{name} is being reassigned, but not by the plan; wait until that ends" for name in foreign])
     if not leave_moved:
         _refuse([f"{cluster.partition_name(*key)} {why}" for key, why in strangers.items()])
-        _refuse([f"{name} has other partitions than the plan wants to make" for name in new_strangers])
+        others = [name for name in new_strangers if not held.lost(name)]
+        _refuse([f"{name} has other partitions than the plan wants to make" for name in others])
     gone = {key: "it is gone" for key, standing in held.standings.items() if standing is Standing.GONE}
     left = {key: row for key, row in held.rows.items() if key not in gone and key not in strangers}
     changes = [change for row in left.values() if (change := _change(held, row)).reassigned or change.elects]
@@ -151,17 +156,15 @@ def _log_dirs(
 
 
 def _unmade(
-    held: PlanOnCluster, strangers: Sequence[str]
+    held: PlanOnCluster, strangers: Mapping[str, str]
 ) -> tuple[dict[cluster.PartitionKey, tuple[int, ...]], list[DroppedRow]]:
     """The replica lists of new partitions that are still to be created, and the topics that no longer get any."""
     made: dict[cluster.PartitionKey, tuple[int, ...]] = {}
     dropped: list[DroppedRow] = []
     for name, new in held.made.items():
-        found = held.now.topics.get(name)
         if name in strangers:
-            why = "its new partitions: it is gone" if found is None else "its new partitions: it has others"
-            dropped.append(DroppedRow(topic=name, partition=None, why=why))
-        elif standing_of_new(new, found) is Standing.FOUND:
+            dropped.append(DroppedRow(topic=name, partition=None, why=f"its new partitions: {strangers[name]}"))
+        elif standing_of_new(new, held.now.topics.get(name)) is Standing.FOUND:
             made |= {(name, at): replicas for at, replicas in enumerate(new.replicas, new.partitions_before)}
     return made, dropped
 

@@ -63,14 +63,19 @@ def test_new_partitions_that_are_made_are_left_out_and_the_others_stay() -> None
     assert [("new", None)] == [(each["topic"], each["partition"]) for each in left["resumes"]["dropped"]]
 
 
-def test_a_topic_that_cannot_get_partitions_any_more_is_dropped() -> None:
-    """If a topic that should get more partitions was deleted, its new partitions are dropped and listed."""
+@pytest.mark.parametrize("leave_moved", [False, True])
+@pytest.mark.parametrize("deleting", [False, True])
+def test_a_topic_that_cannot_get_partitions_any_more_is_dropped(deleting: bool, leave_moved: bool) -> None:
+    """If a topic that should get more partitions was deleted, or is about to be, they are dropped and listed."""
     spec = expansion()
     spec = replace(spec, changes=replace(spec.changes, new_partitions=(NewPartitions("y", 3, 5, 2),)))
+    state = found(spec)
+    going = replace(state, topics=state.topics | {"y": replace(state.topics["y"], deleting=True)})
 
-    rest = resumed(plan_of(spec), without_topic(found(spec), "y"), leave_moved=True)
+    rest = resumed(plan_of(spec), going if deleting else without_topic(state, "y"), leave_moved=leave_moved)
 
-    assert ("y", None) in [(each["topic"], each["partition"]) for each in rest["resumes"]["dropped"]]
+    dropped = {(each["topic"], each["partition"]): each["why"] for each in rest["resumes"]["dropped"]}
+    assert "its new partitions: it is gone" == dropped["y", None]
     assert None is rest["new_partitions"]
 
 
