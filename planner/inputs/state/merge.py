@@ -29,7 +29,6 @@ from planner.inputs.importers.state_parts import (
 )
 from planner.model.cluster import (
     MIN_INSYNC,
-    TOPIC_ONLY,
     Config,
     Partition,
     PartitionKey,
@@ -205,22 +204,23 @@ def _inherited(by_rank: Sequence[StatePart], found: _Configs) -> tuple[Config, t
 
 
 def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Configs) -> None:
-    first = parts[0]
-    telling = next((part for part in parts if not part.effective_configs.get(topic)), None)
-    if telling is None:
-        found.own[topic], found.effective[topic] = first.configs[topic], first.effective_configs[topic]
-        return
-    own = dict(telling.configs[topic])
-    if (shown := next((part for part in parts if part.effective_configs.get(topic)), None)) is not None:
-        in_force = {**dict(shown.configs[topic]), **dict(shown.effective_configs[topic])}
-        counts = min((shown, telling), key=parts.index)
-        if any(in_force.get(key) != value for key, value in own.items()):
-            found.unlike.setdefault(counts.file, []).append(topic)
-        if counts is shown:
-            own = {key: in_force[key] for key in own if key in in_force}
-        for key in in_force.keys() - own.keys() - TOPIC_ONLY:
-            found.inherited.setdefault(key, set()).add(in_force[key])
-    found.own[topic] = tuple(sorted(own.items()))
+    shows, tells = ([part for part in parts if part.whole is whole] for whole in (True, False))
+    values = [
+        [dict((*each.configs[topic], *each.effective_configs.get(topic, ()))) for each in of] for of in (shows, tells)
+    ]
+    in_force, told = (each[0] if each else {} for each in values)
+    # What other topics of the same output lack can't be inherited.
+    certain = dict(pair for part in shows for pair in part.configs[topic] if pair in in_force.items())
+    apart = shows and tells and (told.items() - in_force.items() or certain.keys() - told.keys())
+    if apart or any(each != of[0] for of in values for each in of):
+        found.unlike.setdefault(parts[0].file, []).append(topic)
+    kept = {key: in_force[key] for key in told if key in in_force}
+    own = found.own[topic] = tuple(sorted((certain | kept if parts[0].whole else told).items()))
+    rest = {key: value for key, value in in_force.items() if key not in {**dict(own), **certain}}
+    if not tells:
+        found.effective[topic] = tuple(sorted(rest.items()))
+    for key, value in rest.items() if tells else ():
+        found.inherited.setdefault(key, set()).add(value)
 
 
 def _config_notes(parts: Iterable[StatePart], names: set[str], winner: str) -> Iterator[str]:

@@ -322,6 +322,38 @@ def test_of_two_sources_of_a_kind_the_one_named_first_counts() -> None:
         assert (f"sources disagree about the configuration of 1 topic (a): {counts} counts",) == state.notes
 
 
+def alone(a: str) -> str:
+    """One topic alone with the configuration that kafka-topics shows, so that its origin is unknown."""
+    return describe(a).split("Topic: b")[0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "of_a", "inherited"),
+    [
+        ((alone(""), own(a=MIN_2)), ({}, {}), ()),
+        ((own(a=MIN_2), alone("")), ({"min.insync.replicas": "2"}, {}), ()),
+        ((alone(""), alone(MIN_2)), ({}, {}), ()),
+        ((alone("min.insync.replicas=1"), alone(MIN_2)), ({}, {"min.insync.replicas": "1"}), ()),
+        ((own(a=MIN_2), own(a="flush.ms=1"), alone(MIN_2)), ({"min.insync.replicas": "2"}, {}), ()),
+        ((describe("flush.ms=1", ""), own(a="")), ({"flush.ms": "1"}, {}), ()),
+        ((own(a=""), describe("flush.ms=1", "")), ({}, {}), ()),
+    ],
+)
+def test_every_disagreement_on_a_configuration_is_noted(texts, of_a, inherited) -> None:
+    """The source named first counts, also if it shows nothing; what only one topic shows isn't inherited by others."""
+    state = of_configs(*texts)
+    assert (of_a, inherited) == (configs(state)["a"], state.config_defaults)
+    assert ("sources disagree about the configuration of 1 topic (a): f0 counts",) == state.notes
+
+
+def test_sources_that_agree_on_a_configuration_need_no_note() -> None:
+    """What another output of kafka-topics proves to be a topic's own is its own."""
+    state = of_configs(alone("flush.ms=1"), describe("flush.ms=1", ""))
+    assert (({"flush.ms": "1"}, {}), ()) == (configs(state)["a"], state.notes)
+    state = of_configs(alone(MIN_2), own(a=MIN_2))
+    assert (({"min.insync.replicas": "2"}, {}), ()) == (configs(state)["a"], state.notes)
+
+
 def test_configurations_of_another_cluster_are_refused() -> None:
     """If no topic exists, they are of another cluster. If some exist, a note names the others."""
     with pytest.raises(ImportStateError, match="has configurations of topic z, unknown to f0; allowed: those of the"):
