@@ -51,7 +51,8 @@ _CONFIG_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 class _TopicResource(NamedTuple):
     """A topic's address, its values as Terraform has applied them, and its declared values; see `_resources`.
 
-    `because` are the attributes whose change makes the plan replace the topic, if it is `replaced`.
+    `because` are the attributes whose change makes the plan replace the topic, if it is `replaced`. A topic that is
+    `forgotten` stays in the cluster, but Terraform won't manage it any more.
     """
 
     address: str
@@ -61,6 +62,7 @@ class _TopicResource(NamedTuple):
     destroyed: bool = False
     replaced: bool = False
     because: tuple[str, ...] = ()
+    forgotten: bool = False
 
 
 def recognizes(text: str) -> bool:
@@ -88,7 +90,7 @@ def read_part(text: str, file: str) -> StatePart:
         if named := isinstance(applied, dict) and isinstance(applied.get(keys.name), str):
             configs[applied[keys.name]] = _config(applied.get(keys.config)) or ()
         if resource.destroyed:
-            gone += [applied[keys.name]] if named else []
+            gone += [applied[keys.name]] if named and not resource.forgotten else []
             continue
         found = _target(resource, place)
         if isinstance(found, Finding):
@@ -122,11 +124,12 @@ def _resources(value: dict[str, Any]) -> Iterator[_TopicResource]:
             if isinstance(item, dict) and str(item.get("type")) in _TYPES and isinstance(item.get("change"), dict):
                 change, keys = item["change"], _TYPES[item["type"]]
                 before, after = change.get("before"), change.get("after")
-                replaced = {"create", "delete"} <= {*map(str, items(change, "actions"))}
+                actions = {*map(str, items(change, "actions"))}
+                replaced, forgotten = {"create", "delete"} <= actions, actions == {"forget"}
                 paths = [path for path in items(change, "replace_paths") if isinstance(path, list)]
                 because = tuple(".".join(map(str, path))[:200] for path in paths)
                 address = str(item.get("address"))[:200]
-                yield _TopicResource(address, keys, before, after, after is None, replaced, because)
+                yield _TopicResource(address, keys, before, after, after is None, replaced, because, forgotten)
         return
     for item in _of_state(value):
         if str(item.get("type")) in _TYPES and item.get("mode") == "managed":

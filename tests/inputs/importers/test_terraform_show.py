@@ -150,6 +150,13 @@ def test_a_deleted_topic_is_told() -> None:
     assert (said,) == read_part(text, "p.json").notes
 
 
+def test_a_topic_that_terraform_forgets_stays() -> None:
+    """A plan that only removes a topic from the state deletes nothing; the topic is declared no more."""
+    text = plan_of("kafka_topic", {"actions": ["forget"], "before": topic("a", 4, 3), "after": None})
+    part = read_part(text, "p.json")
+    assert ((), (), ["a"]) == (part.notes, part.targets, [*part.configs])
+
+
 def test_declarations_without_a_change_are_told() -> None:
     """An import writes no change for a new topic that isn't declared in full, nor for one with too few partitions."""
     declared = [TopicTarget("b", 1, None, ()), TopicTarget("new", 6, None, ()), TopicTarget("made", 6, 2, ())]
