@@ -10,6 +10,7 @@ from pathlib import Path
 
 from planner.model.errors import PlannerError, StalePlanError
 from planner.model.file_reading import STATE_LINES, UnreadableError, json_value, read_bytes
+from planner.model.formats import first_names
 from planner.model.generated_text import json_text
 from planner.plan import headline, plan_file
 from planner.plan.document.plan_types import Plan
@@ -34,11 +35,18 @@ def query(text: str) -> tuple[str, Path]:
 
 
 def answer(text: str) -> dict[str, str]:
-    """The answer to a query; StalePlanError if a file that the plan of a `spec` was made from is missing or changed."""
+    """The answer to a query. StalePlanError if the plan beside a `spec` was made from another one, or if a file that it
+    was made from is missing or changed.
+    """
     key, path = query(text)
     if key == "plan":
         return described(plan_file.read(path))
-    plan = plan_file.read(path.with_suffix(".plan"))
+    beside = path.with_suffix(".plan")
+    plan = plan_file.read(beside)
+    made_of = [file.path for file in plan.inputs]
+    if path.name not in made_of:
+        message = f"{beside} wasn't made from it, but from {first_names(made_of) or 'no file'}"
+        raise StalePlanError(f"{path}: {message}; allowed: a YAML with its own plan beside it (planner whatif)")
     for file in plan.inputs:
         made_from = path.parent / file.path
         try:

@@ -100,6 +100,19 @@ def test_a_plan_of_what_changed_since_is_refused(change: Callable[[Path], None],
     assert said in str(ran.exception)
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_plan_of_another_spec_is_refused(exists: bool, planned: Path) -> None:
+    """A folder that was copied has the other spec's plan, whose inputs may all be there."""
+    other = planned.with_name("other.yaml")
+    shutil.copytree(planned.with_suffix(".plan"), other.with_suffix(".plan"))
+    if exists:
+        shutil.copy(planned, other)
+    ran = ask({"spec": str(other)})
+
+    assert "" == ran.stdout
+    assert f"{other}: {other.with_suffix('.plan')} wasn't made from it, but from raise-rf.yaml, " in str(ran.exception)
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [
