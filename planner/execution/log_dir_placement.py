@@ -140,10 +140,13 @@ class _Filled(NamedTuple):
 
     @classmethod
     def of(cls, spec: Spec, broker: int, dirs: tuple[LogDir, ...], replicas: Sequence[_Held], work: float) -> Self:
-        """Packs a broker's replicas into its log dirs. Those in cordoned log dirs stay there, if others can be used."""
+        """Packs a broker's replicas into its log dirs. Those in cordoned log dirs stay there."""
         cordoned = next(each.cordoned_log_dirs for each in spec.all_brokers if each.id == broker)
         working = [log_dir for log_dir in dirs if log_dir.error is None]
-        usable = [log_dir for log_dir in working if log_dir.path not in cordoned] or working
+        usable = [log_dir for log_dir in working if not {log_dir.path, "*"}.intersection(cordoned)]
+        if not usable and any(each.comes for each in replicas):
+            # A plan that copies to a cordoned broker is refused, and its refusal names the log dir.
+            usable, replicas = working, [each if each.comes else each._replace(free=False) for each in replicas]
         paths = {log_dir.path: at for at, log_dir in enumerate(usable)}
         free = [each for each in replicas if each.free and (each.comes or each.home in paths)]
         others = [each for each in replicas if not (each.free and (each.comes or each.home in paths))]

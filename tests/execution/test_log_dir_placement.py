@@ -82,6 +82,17 @@ def test_a_cordoned_log_dir_gets_nothing_and_keeps_its_replicas(tmp_path: Path) 
     assert "| cordoned |" in markdown.report(typed(plan))
 
 
+@pytest.mark.parametrize("cordoned", ['["*"]', "[/d1, /d2]"])
+def test_a_cordoned_broker_keeps_its_replicas_in_their_log_dirs(tmp_path: Path, cordoned: str) -> None:
+    """No target applies to broker 1, nothing moves in it, and the plan isn't refused for moves that it chose itself."""
+    text = TWO.replace("/d2]}, {id: 2", f"/d2], cordoned_log_dirs: {cordoned}}}, {{id: 2")
+    (of_broker,) = (
+        each for each in plan_of(spec_of(tmp_path, text + INSIDE))["log_dirs"]["brokers"] if each["id"] == 1
+    )
+    for row in of_broker["log_dirs"]:
+        assert (row["least_bytes"], row["most_bytes"], row["before"]) == (None, None, row["after"])
+
+
 @st.composite
 def jbods(draw: st.DrawFn) -> Spec:
     """Random specs with up to three log dirs per broker, some broken; some replicas have none, and brokers may join."""
