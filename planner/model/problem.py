@@ -135,6 +135,11 @@ class Problem:
         return {key: row for row, key in enumerate(self.partition_keys)}
 
     @property
+    def lifts_leader_caps(self) -> bool:
+        """True if a broker that stays is in no ISR: until it is back, others lead in its place, whatever their caps."""
+        return self.out_of_sync is not None and bool((self.out_of_sync & self.targets).any())
+
+    @property
     def waits(self) -> BoolArray:
         """(P,): `deferred`, or all False if it is None."""
         return np.zeros(self.rows, dtype=bool) if self.deferred is None else self.deferred

@@ -98,9 +98,9 @@ def kept_leaders(problem: Problem, placed: IntArray) -> IntArray:
 
 
 def caps_of_slots(problem: Problem) -> LongArray:
-    """(2, B): the most replicas, and the most leaders of slots; with a broker in no ISR, others may lead more."""
+    """(2, B): the most replicas, and the most leaders of slots; while a broker that stays is in no ISR, any number."""
     caps = np.full((2, len(problem.targets)), UNCAPPED) if problem.caps is None else problem.caps.copy()
-    if problem.out_of_sync is not None:
+    if problem.lifts_leader_caps:
         caps[1] = UNCAPPED
     else:
         others = problem.leaders[~problem.may_lead_anew & (problem.slot_of < 0)]

@@ -95,8 +95,8 @@ def _on_one_broker(problem: Problem, placed: IntArray, at_most: int) -> list[Vio
 def caps(problem: Problem) -> LongArray | None:
     """(2, Bt): the most replicas and leaders that a plan may leave on each target broker; None without any.
 
-    A first step within a budget may leave as many as a broker holds today. If a broker is in no ISR, the others lead in
-    its place for that time, whatever their caps.
+    A first step within a budget may leave as many as a broker holds today. If a broker that stays is in no ISR, the
+    others lead in its place for that time, whatever their caps.
     """
     if problem.caps is None:
         return None
@@ -105,7 +105,7 @@ def caps(problem: Problem) -> LongArray | None:
         held = (each[each >= 0] for each in (problem.replicas, problem.leaders))
         today = np.stack([np.bincount(each, minlength=len(problem.targets)) for each in held])
         found = np.maximum(found, today[:, problem.targets])
-    if problem.out_of_sync is not None:
+    if problem.lifts_leader_caps:
         found = np.stack([found[0], np.full_like(found[1], UNCAPPED)])
     return found
 

@@ -116,7 +116,7 @@ def _evenly(problem: Problem, wanted: Windows, fixed: LongArray, units: _Units) 
     leads = solved.units > 0
     leaders = np.full(len(units.slots), -1, dtype=np.int32)
     leaders[units.at[leads]] = units.brokers[leads]
-    if caps is not None and problem.out_of_sync is None:
+    if caps is not None and not problem.lifts_leader_caps:
         for broker, most in zip(targets, caps.clip(0), strict=True):
             leaders[np.flatnonzero(leaders == broker)[most:]] = -1
     return leaders

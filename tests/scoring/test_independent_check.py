@@ -13,7 +13,7 @@ from properties import examples
 
 from planner.model.build_problem import today
 from planner.model.document_fields import ReplicationFactorRow
-from planner.model.problem import IntArray, Problem
+from planner.model.problem import UNCAPPED, IntArray, Problem
 from planner.model.spec import Changes, Rebalance, TopicFilter
 from planner.scoring.independent_check import Violation, broken_rules, check
 from planner.strategies.optimum import solve
@@ -182,6 +182,17 @@ def test_scrambled_plans_are_refused_row_by_row(problem: Problem, seed: int) -> 
     )
     expected = stays & (sides[0] != sides[1]).any(axis=1)
     assert expected.tolist() == broken_rules(problem, assignment)["unforced move"].tolist()
+
+
+@pytest.mark.parametrize(("removed", "told"), [((), []), ((3,), ["broker 1 would have 2; allowed: at most 1"])])
+def test_a_broker_in_no_isr_lifts_caps_on_leaders_only_if_it_stays(removed: tuple[int, ...], told: list[str]) -> None:
+    """Broker 3 is in no ISR: if it stays, broker 1 may lead in its place; if it leaves, the cap on broker 1 holds."""
+    problem = problem_of(RACKS, {"orders": [(1, 4), (3, 1)]}, changes=Changes(remove_brokers=removed))
+    caps = np.full((2, 5), UNCAPPED)
+    caps[1, 0] = 1
+    problem = replace(problem, caps=caps, out_of_sync=problem.broker_ids == 3)
+    found = check(problem, assignment_of(problem, [(1, 4), (1, 5)]))
+    assert [each.message for each in found if each.rule == "max_leaders"] == told
 
 
 def test_lists_shorter_than_asked_for_break_the_replication_factor() -> None:

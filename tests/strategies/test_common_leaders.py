@@ -20,7 +20,7 @@ from planner.model.cluster import Apart, ApartBy, Broker
 from planner.model.document_fields import PlacementRuleRow
 from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem, led_by_several
-from planner.model.spec import Changes, NewPartitions, Spec
+from planner.model.spec import Changes, NewPartitions, Rebalance, Spec
 from planner.scoring import independent_check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.scoring.windows import windows
@@ -278,6 +278,24 @@ def test_a_cap_is_exceeded_while_another_common_broker_is_out_of_sync() -> None:
     )
     _, solution, _ = solved(spec)
     assert [0, 0] == solution.assignment[:, 0].tolist()
+
+
+@pytest.mark.parametrize("rebalance", ["all", "none"])
+def test_a_cap_holds_while_a_broker_that_leaves_is_out_of_sync(rebalance: Rebalance) -> None:
+    """Broker 3 is in no ISR and leaves; broker 1 leads both partitions today, and one afterwards would be its most."""
+    spec = spec_of(no_racks(1, 2, 3, 4), {"clicks": [(1, 2)], "orders": [(3, 1)]}, together=(NAMES,))
+    led = tuple(replace(each, partitions=(replace(each.partitions[0], leader=1),)) for each in spec.cluster.topics)
+    seen = (replace(led[0], partitions=(replace(led[0].partitions[0], isr=(1, 2)),)),
+            replace(led[1], partitions=(replace(led[1].partitions[0], isr=(1,)),)))  # fmt: skip
+    brokers = (replace(spec.cluster.brokers[0], max_leaders=1), *spec.cluster.brokers[1:])
+    spec = replace(
+        spec,
+        cluster=replace(spec.cluster, brokers=brokers, topics=seen),
+        changes=Changes(remove_brokers=(3,), rebalance=rebalance),
+    )
+    _, solution, _ = solved(spec)
+    first, second = solution.assignment[:, 0].tolist()
+    assert first == second != 0
 
 
 def test_topics_without_a_common_broker_have_no_plan() -> None:
