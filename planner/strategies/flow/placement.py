@@ -69,10 +69,13 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
 
 
 def _why_infeasible(problem: Problem, layout: Layout) -> str:
-    caps, count = "" if problem.caps is None else " and max_replicas", len(layout.targets)
+    count = len(layout.targets)
+    rules = ["every partition's replication factor"]
+    rules += ["an even spread over racks (rack_aware)"] * problem.racks_matter
+    rules += ["max_replicas"] * (problem.caps is not None)
     closed = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
     return (
-        f"no assignment keeps every partition's replication factor{caps} on the brokers that stay; "
+        f"no assignment keeps {' and '.join(', '.join(rules).rsplit(', ', 1))} on the brokers that stay; "
         f"{counted(count, 'broker')} {'is' if count == 1 else 'are'} left for a replication factor of up to "
         f"{layout.factors.max(initial=0)}"
         + (f", and new replicas can't go to {brokers(closed)} (cordoned.log.dirs)" if closed else "")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from clusters import ids_of, no_racks, problem_of, problems
 from hypothesis import assume, given
 from properties import examples
 
-from planner.model.problem import Problem
+from planner.model.errors import InfeasibleError
+from planner.model.problem import UNCAPPED, Problem
 from planner.model.spec import Changes
 from planner.strategies.flow.placement import deal
 from planner.strategies.flow.placement_network import lay_out
@@ -33,6 +39,29 @@ def test_decided_rows_stay_as_they_are(problem: Problem) -> None:
     assert [sorted(layout.targets[:factor].tolist()) for factor in layout.factors.tolist()] == [
         [broker for broker in row if broker >= 0] for row in chosen.tolist()
     ]
+
+
+@pytest.mark.parametrize(
+    ("racks", "capped", "kept"),
+    [
+        ("aabbb", True, ", an even spread over racks (rack_aware) and max_replicas"),
+        ("ab", False, " and an even spread over racks (rack_aware)"),
+        ((None, None), True, " and max_replicas"),
+        ((None, None), False, ""),
+    ],
+)
+def test_what_no_placement_keeps_is_named(racks: Sequence[str | None], capped: bool, kept: str) -> None:
+    """The refusal names the spread over racks only where racks count, and caps only where there are any."""
+    ids = range(1, len(racks) + 1)
+    problem = problem_of(dict(zip(ids, racks, strict=True)), {"t": [tuple(ids)[:4]] * 3})
+    caps = np.full((2, len(racks)), UNCAPPED)
+    caps[0, 1] = 1
+    problem = replace(problem, caps=caps if capped else None)
+    if not capped:
+        problem = replace(problem, replication_factors=problem.replication_factors + 1)
+    told = f"no assignment keeps every partition's replication factor{kept} on the brokers that stay; "
+    with pytest.raises(InfeasibleError, match=f"^{re.escape(told)}"):
+        solve(problem, problem.balance)
 
 
 def test_largest_first_to_the_emptiest() -> None:
