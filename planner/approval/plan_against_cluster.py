@@ -271,12 +271,15 @@ def _left_behind(held: PlanOnCluster, topic: Topic, first: int) -> str:
 
 
 def _behind(held: PlanOnCluster) -> Iterator[Difference]:
-    """Partitions with replicas out of sync, as the role checks; replicas on brokers that leave may be out of sync."""
+    """Partitions with replicas out of sync, as the role checks. Replicas on brokers that leave may be out of sync, and
+    so may partitions that had no leader when the plan was made: their batches wait.
+    """
+    waiting = {name for names in ansible_vars.leaderless(held.plan).values() for name in names}
     for topic in held.now.topics.values():
         for each in topic.partitions:
             if each.isr is None or len(each.isr) == len(each.replicas):
                 continue
-            if set(each.replicas) - set(each.isr) - held.leaving:
+            if partition_name(topic.name, each.id) not in waiting and set(each.replicas) - set(each.isr) - held.leaving:
                 in_sync = replica_list(each.isr) or "none"
                 why = f"has replicas {replica_list(each.replicas)}, in sync: {in_sync}; wait for the others"
                 yield Difference("isr", f"{topic.name}-{each.id}", why)
