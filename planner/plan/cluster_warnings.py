@@ -69,6 +69,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     yield from _under_replicated(spec, problem, changed)
     yield from (text for applies, text in found if applies)
     yield from at_min_isr(spec, problem)
+    yield from copied_without_need(problem, changed)
     yield from _cluster_conditions(spec, problem, changed)
     yield from (*spec.cluster.notes, *spec.cluster.outgrown)
 
@@ -147,6 +148,7 @@ def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
     yield from led_by_demoted(spec, problem, assignment)
     yield from not_led_as_asked(spec, problem, assignment)
     yield from led_elsewhere(spec, problem, assignment)
+    yield from not_led_while_down(spec, problem, assignment)
     if (stay := misplaced(problem, assignment) & ~problem.movable & ~problem.waits).any():
         told = "on brokers that placement or apart forbids: topics.on_brokers keeps them there"
         yield f"{_named_rows(problem, stay)} {told}"
@@ -219,6 +221,22 @@ def led_elsewhere(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
             yield f"{_named_rows(problem, rows)} {told}"
 
 
+def not_led_while_down(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
+    """Partitions whose replicas in the rack that `leader_racks` prefers are on brokers in no ISR, so others lead."""
+    off = problem.out_of_sync
+    if off is None or not spec.leader_racks:
+        return
+    rows = badly_led(replace(problem, out_of_sync=None), assignment) & ~badly_led(problem, assignment)
+    rows &= (
+        problem.movable & ~problem.waits & ~np.isin(problem.broker_ids[assignment[:, 0]], spec.changes.demote_brokers)
+    )
+    if rows.any():
+        held = np.isin(np.arange(len(off)), assignment[rows])
+        down = brokers(problem.broker_ids[off & held].tolist())
+        told = f"while {down} can't lead (in no ISR); plan again once all is in sync"
+        yield f"{_named_rows(problem, rows)} not led in the rack that leader_racks prefers, {told}"
+
+
 def crowded(problem: Problem, assignment: IntArray) -> Iterator[str]:
     """New topics with a broker that gets more than twice its even share of replicas: the emptiest brokers get most."""
     topics = np.unique(problem.topic_of[problem.is_new & (problem.partition_ids == 0)])
@@ -233,6 +251,21 @@ def crowded(problem: Problem, assignment: IntArray) -> Iterator[str]:
             f"{counted(len(found), 'new topic')} on few brokers, the emptiest: of {name}, broker {broker} holds "
             f"{counted(int(most[first]), 'replica')}, with an even spread {even[first]} at most"
         )
+
+
+def copied_without_need(problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
+    """Partitions without a leader of which the plan copies more replicas than their broker or factor makes it copy."""
+    found, rows = list[PartitionKey](), problem.row_of
+    for each in (change for change in changed if change.leader_before is None and change.before and change.adding):
+        may = problem.targets
+        if problem.allowed is not None:
+            may = may & problem.allowed[problem.topic_of[rows[each.key]]]
+        able = np.isin(each.before, problem.broker_ids[may]).sum()
+        if len(each.adding) > max(len(each.after) - able, 0):
+            found.append(each.key)
+    if found:
+        none = "; to keep all that can stay, plan with changes.rebalance: none" if problem.rebalance == "all" else ""
+        yield f"{_named(found)} without a leader: more replicas are copied than must be, for balance or a rule{none}"
 
 
 _REFUSED = "writes with acks=all are refused"

@@ -11,9 +11,10 @@ from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, LogDir, Partition, PartitionChange, Reason, Topic
 from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow
-from planner.model.spec import Budget, Changes, NewPartitions, Spec, TopicFilter
+from planner.model.spec import Budget, Changes, NewPartitions, Rebalance, Spec, TopicFilter
 from planner.plan.cluster_warnings import (
     at_min_isr,
+    copied_without_need,
     crowded,
     led_by_demoted,
     of_assignment,
@@ -166,6 +167,52 @@ def test_more_leaders_than_max_leaders_are_named_while_a_broker_is_in_no_isr(mos
     assert [f"above max_leaders: {each}, {told}" for each in above] == list(
         of_assignment(spec, problem, solve(problem, problem.balance).assignment)
     )
+
+
+@pytest.mark.parametrize(("insync", "named"), [((2,), True), ((2, 1), False)])
+def test_partitions_led_elsewhere_while_the_preferred_rack_is_down_are_named(
+    insync: tuple[int, ...], named: bool
+) -> None:
+    """Broker 1 is the only replica in the rack that leader_racks prefers; in no ISR, it can't be elected."""
+    racks = tuple(Broker(number, rack) for number, rack in ((1, "a"), (2, "b")))
+    old = Topic("t", (Partition(0, (2, 1), 2, insync),))
+    spec = Spec(Cluster("c", racks, (old,)), Changes(rebalance="none"), leader_racks=(LeaderRacksRow("*", ("a",)),))
+    told = (
+        "1 partition (t-0) not led in the rack that leader_racks prefers, while broker 1 can't lead (in no ISR); "
+        "plan again once all is in sync"
+    )
+    problem = build(spec)
+    assert [told] * named == list(of_assignment(spec, problem, solve(problem, problem.balance).assignment))
+
+
+@pytest.mark.parametrize(
+    ("rebalance", "after", "expected"),
+    [
+        ("all", (4,), ["; to keep all that can stay, plan with changes.rebalance: none"]),
+        ("none", (4,), [""]),
+        ("all", (2,), []),
+    ],
+)
+def test_partitions_without_a_leader_that_move_without_need_are_named(
+    rebalance: Rebalance, after: tuple[int, ...], expected: list[str]
+) -> None:
+    """One of three replicas may stay; a plan that copies to a fourth broker instead says so, and what avoids it."""
+    old = Topic("t", (Partition(0, (3, 1, 2), None),))
+    changes = Changes(set_replication_factor=to(1), rebalance=rebalance)
+    changed = PartitionChange("t", 0, (3, 1, 2), after, None, 1, Reason.REPLICATION_FACTOR)
+    said = "1 partition (t-0) without a leader: more replicas are copied than must be, for balance or a rule"
+    assert [f"{said}{each}" for each in expected] == list(
+        copied_without_need(build(Spec(Cluster("c", BROKERS, (old,)), changes)), [changed])
+    )
+
+
+def test_what_a_broker_that_leaves_makes_copy_is_not_named() -> None:
+    """Broker 3 leaves and broker 1 keeps its replica: one replica has to be copied, once there is a leader."""
+    old = Topic("t", (Partition(0, (3, 1), None),))
+    problem = build(Spec(Cluster("c", BROKERS, (old,)), Changes(remove_brokers=(3,))))
+    few, more = (PartitionChange("t", 0, (3, 1), after, None, 1, Reason.BROKER_LEAVES) for after in ((2, 1), (2, 4)))
+    assert [] == list(copied_without_need(problem, [few]))
+    assert 1 == len(list(copied_without_need(problem, [few, more])))
 
 
 def test_what_a_budget_leaves_where_placement_forbids_it_is_not_said_to_be_kept() -> None:
