@@ -249,7 +249,7 @@ _VERDICTS: dict[Verdict, tuple[str, str]] = {
     "nearest": ("nearest ones", "nearly explained by a start index and a shift"),
     "round_robin": ("plain round robin", "placed by a plain round robin"),
     "striped": ("KRaft, at random", "placed by KRaft"),
-    "none": ("no seeds found", "not explained: edited since, or placed with other brokers or racks"),
+    "none": ("no seeds found", "not explained: edited or grown by KRaft since, or placed with other brokers or racks"),
 }
 _DIFFERENCES_SHOWN = 20
 

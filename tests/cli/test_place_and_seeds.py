@@ -317,3 +317,12 @@ def test_a_table_counts_the_verdicts() -> None:
 
     assert "2 topics: 1 explained by a start index and a shift, 1 nearly explained by a start index and a shift" in page
     assert "where the seeds give" in page
+
+
+def test_growth_by_kraft_is_one_of_the_reasons() -> None:
+    """A topic that KRaft placed in two runs wasn't edited, and its brokers are the same; the summary allows for it."""
+    racks = tuple((broker, "ba"[broker % 2]) for broker in range(1, 5))
+    rows = (Partition(0, (2, 1), None), Partition(1, (2, 3), None))
+    page = markdown.render(seeds_view(explain_seeds.explain([Topic("t", rows)], racks)))
+
+    assert "1 not explained: edited or grown by KRaft since, or placed with other brokers or racks" in page
