@@ -141,7 +141,8 @@ class Reconfigured(NamedTuple):
 class Since:
     """What changed since the plan was made, apart from the plan's own partitions.
 
-    `replicas` and `leaders` are partitions; `more` and `fewer` count partitions that were added and removed.
+    `replicas` and `leaders` are partitions; `more` and `fewer` count partitions that were added and removed. Of
+    `topics_gone`, some partitions aren't the plan's.
     `bytes_before` and `bytes_now` sum one replica of each partition of the topics in both states, None if either has no
     sizes. `unnamed` is True if the whole state's digest differs although the short checksums found no change. `configs`
     are of all topics, including the plan's.
@@ -215,18 +216,20 @@ def since(plan: Plan, now: Now) -> Since:
     were = {name: len(row.leaders) for name, row in before.items()}
     sizes = now.sizes if all(before[name].size_bytes is not None for name in both) else None
     keys = ((name, each.id) for name in both for each in now.topics[name].partitions)
+    lost = [(name, at) for name, count in were.items() for at in range(counts.get(name, 0), count)]
+    others_lost = [key for key in lost if key not in own]
     found = Since(
         replicas=tuple((name, at) for name in both for at in unlike[name][0] if (name, at) not in own),
         leaders=tuple((name, at) for name in both for at in unlike[name][1] if (name, at) not in own),
         more=sum(max(counts[name] - max(were.get(name, 0), made.get(name, 0)), 0) for name in counts),
-        fewer=sum(max(were[name] - counts.get(name, 0), 0) for name in were),
+        fewer=len(others_lost),
         topics_new=tuple(sorted(counts.keys() - were.keys() - made.keys())),
-        topics_gone=tuple(sorted(were.keys() - counts.keys())),
+        topics_gone=tuple(sorted({name for name, _ in others_lost} - counts.keys())),
         bytes_before=None if sizes is None else sum(before[name].size_bytes or 0 for name in both),
         bytes_now=None if sizes is None else sum(sizes.get(key, 0) for key in keys),
         configs=tuple(reconfigured(plan, now)),
     )
-    if any(key for pair in unlike.values() for key in pair) or found.partitions or made:
+    if any(key for pair in unlike.values() for key in pair) or lost or found.partitions or made:
         return found
     # If no change was found, the digest of the whole state decides.
     digest = cluster_sections.state_digest([now.topics[name] for name in sorted(now.topics)])

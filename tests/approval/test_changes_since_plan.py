@@ -74,6 +74,16 @@ def test_changed_partitions_are_counted_by_what_changed() -> None:
     ] == said(found)
 
 
+def test_partitions_of_the_plan_that_are_gone_are_not_outside_of_it() -> None:
+    """Of a deleted topic, only partitions that the plan doesn't change count; without any, nothing changed outside."""
+    changes = [change("own", 0, [1, 9], [3, 4]), change("own", 1, [2, 1], [3, 4])]
+    whole = document(changes, state=plan()["state"])
+    some, none = (since(typed(made), now(own=None)) for made in (plan(), whole))
+
+    assert (1, ("own",), True) == (some.fewer, some.topics_gone, some.changed)
+    assert (0, (), False) == (none.fewer, none.topics_gone, none.changed)
+
+
 def test_sizes_are_compared_in_all() -> None:
     """Sizes change all the time: their total is reported, but isn't counted as a change."""
     found = since(typed(plan()), now(sizes=150))
