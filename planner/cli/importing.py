@@ -17,7 +17,7 @@ from planner.inputs.state.live_cluster import live_parts
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
 from planner.inputs.state.spec_writer import TITLE, Imported, text, too_long, with_state_files
 from planner.inputs.state.state_files import read_all
-from planner.inputs.state.state_notes import conditions
+from planner.inputs.state.state_notes import conditions, left_out_brokers
 from planner.model import interrupts
 from planner.model.cluster import Broker, brokers_holding
 from planner.model.errors import SetupError
@@ -66,11 +66,13 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     # The running cluster comes first, so that it takes precedence.
     live = live_parts(options.bootstrap_servers, options.command_config)
     read = read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
-    merged = merge([*live, *(found.part for found in read)], to_targets=options.reassigning == "target")
+    parts = [*live, *(found.part for found in read)]
+    merged = merge(parts, to_targets=options.reassigning == "target")
     imported = _imported(merged, options)
     if options.topic and options.topic not in {topic.name for topic in imported.topics}:
         raise SetupError(f"--topic {options.topic}: each file names its topics; allowed: leave it out")
     notes = (*merged.notes, *left_out(imported.targets, merged.declared_by), *conditions(merged))
+    notes += tuple(left_out_brokers(parts, imported.brokers))
     if merged.platform and not imported.profile:
         notes += (f"no cap on replicas is published for {merged.platform}: cluster.profile is left out",)
     if options.out is None:

@@ -80,7 +80,9 @@ def read_part(text: str, file: str) -> StatePart:
     )
     read = partial(places, text, file)
     held, notes = _held(value), tuple(failed)
-    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, size_replicas=held, notes=notes, log_dirs=read)
+    listed = {broker["broker"] for broker in items(value, "brokers") if is_id(broker.get("broker"))}
+    idle = tuple(sorted(listed - held.keys()))
+    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, size_replicas=held, idle=idle, notes=notes, log_dirs=read)
 
 
 def _held(value: object) -> dict[int, tuple[PartitionKey, ...]]:

@@ -98,8 +98,9 @@ class StatePart:
     or inherits them. Any other key has Kafka's default or an inherited value. `config_defaults` is what brokers and the
     cluster set for all topics. `cordoned` are each broker's log dirs that get no new replica, `*` for all
     (`cordoned.log.dirs`, KIP-1066). `platform` is the brokers' provider and type, for example `msk.m7g.large`.
-    `sizes` are of `size_replicas`, the partitions of each broker, if the source says whose they are. `log_dirs` reads
-    each replica's log dir, only if called: few plans need them, and ImportStateError names each bad entry.
+    `sizes` are of `size_replicas`, the partitions of each broker, if the source says whose they are; the `idle` brokers
+    have none. `log_dirs` reads each replica's log dir, only if called: few plans need them, and ImportStateError names
+    each bad entry.
     """
 
     title: str
@@ -115,6 +116,7 @@ class StatePart:
     brokers: tuple[BrokerSeen, ...] = ()
     sizes: Mapping[PartitionKey, int] | None = None
     size_replicas: Mapping[int, tuple[PartitionKey, ...]] = field(default_factory=dict)
+    idle: tuple[int, ...] = ()
     only_topics: tuple[str, ...] | None = None
     targets: tuple[TopicTarget, ...] = ()
     notes: tuple[str, ...] = ()

@@ -1,10 +1,11 @@
 """Sentences about conditions of the cluster that an operator should know before planning."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from planner.inputs.importers.state_parts import BrokerSeen
+from planner.inputs.importers.state_parts import BrokerSeen, StatePart
 from planner.inputs.state.merge import Merged, rack_named
 from planner.model.cluster import CONFIGS_UNKNOWN, Broker, Config, Partition, down, partition_name, some, unions
+from planner.model.formats import brokers as named_brokers
 from planner.model.formats import counted, first_names
 
 
@@ -62,6 +63,18 @@ def _unknown_brokers(rows: Sequence[tuple[str, Partition]], seen: Sequence[Broke
             yield f"broker {each.id} has no rack by {each.source}, but others have one: state it, or leave out all"
     else:
         yield "racks are unknown: add them to cluster.brokers, or the output of kafka-broker-api-versions"
+
+
+def left_out_brokers(parts: Iterable[StatePart], listed: Iterable[Broker]) -> Iterator[str]:
+    """Notes on brokers without replicas that only kafka-log-dirs names, which doesn't know their racks."""
+    known = {broker.id for broker in listed}
+    for part in parts:
+        if idle := [broker for broker in part.idle if broker not in known]:
+            yield (
+                f"{part.file} has {named_brokers(idle)} without a replica: left out of cluster.brokers; write "
+                f"{'it' if len(idle) == 1 else 'them'} there, or add the output of kafka-broker-api-versions"
+            )
+            known.update(idle)
 
 
 def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:

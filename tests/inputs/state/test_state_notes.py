@@ -8,8 +8,8 @@ from pathlib import Path
 from planner.inputs.spec.reading import load
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import read_part
-from planner.inputs.state.state_notes import conditions, unknown_origin
-from planner.model.cluster import CONFIGS_UNKNOWN
+from planner.inputs.state.state_notes import conditions, left_out_brokers, unknown_origin
+from planner.model.cluster import CONFIGS_UNKNOWN, Broker
 
 
 def told(*texts: str) -> list[str]:
@@ -46,6 +46,21 @@ def test_replicas_that_may_be_on_their_way_are_told() -> None:
     moved = [("1", "1,2", "1,2"), ("1", "1,2,3", "1,2")]
     assert [moving] == [each.split(";")[0] for each in told(described(*moved)) if "being reassigned" in each]
     assert not [each for each in told(described(moved[0], ("1", "1,2,3", "1,2,3"))) if "being reassigned" in each]
+
+
+def test_brokers_that_only_log_dirs_name_are_told() -> None:
+    """A broker that kafka-log-dirs lists without replicas is named once, unless another source has it."""
+    replica = {"partition": "t-0", "size": 5, "offsetLag": 0, "isFuture": False}
+    brokers = [
+        {"broker": number, "logDirs": [{"logDir": "/d", "error": None, "partitions": [replica] * (number == 1)}]}
+        for number in (1, 5, 4, 3)
+    ]
+    parts = [read_part(json.dumps({"version": 1, "brokers": brokers}), name) for name in ("f0", "f1")]
+    assert [
+        "f0 has brokers 4–5 without a replica: left out of cluster.brokers; write them there, or add the output of "
+        "kafka-broker-api-versions"
+    ] == [*left_out_brokers(parts, (Broker(1), Broker(3)))]
+    assert [] == [*left_out_brokers(parts, map(Broker, (1, 3, 4, 5)))]
 
 
 def test_fenced_brokers_are_told() -> None:
