@@ -204,10 +204,11 @@ def _inherited(by_rank: Sequence[StatePart], found: _Configs) -> tuple[Config, t
 
 
 def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Configs) -> None:
+    if len(parts) == 1:  # most often, and there may be a million topics
+        found.own[topic], found.effective[topic] = parts[0].configs[topic], parts[0].effective_configs.get(topic, ())
+        return
     shows, tells = ([part for part in parts if part.whole is whole] for whole in (True, False))
-    values = [
-        [dict((*each.configs[topic], *each.effective_configs.get(topic, ()))) for each in of] for of in (shows, tells)
-    ]
+    values = [[dict((*it.configs[topic], *it.effective_configs.get(topic, ()))) for it in of] for of in (shows, tells)]
     in_force, told = (each[0] if each else {} for each in values)
     # What other topics of the same output lack can't be inherited.
     certain = dict(pair for part in shows for pair in part.configs[topic] if pair in in_force.items())
@@ -362,7 +363,6 @@ def target(partition: Partition, moving: RunningReassignment) -> tuple[int, ...]
 _SIGN = r"[^\s\x00-\x1f\x7f\ud800-\udfff]"
 
 ALLOWED_TEXT = "1 to 200 characters, no control characters, no blanks around them"
-
 TEXT = re.compile(rf"{_SIGN}(?:(?:{_SIGN}| ){{0,198}}{_SIGN})?")
 
 
