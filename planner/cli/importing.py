@@ -19,7 +19,7 @@ from planner.inputs.state.spec_writer import TITLE, Imported, text, too_long, wi
 from planner.inputs.state.state_files import read_all
 from planner.inputs.state.state_notes import conditions, left_out_brokers
 from planner.model import interrupts
-from planner.model.cluster import Broker, brokers_holding
+from planner.model.cluster import MIN_INSYNC, Broker, brokers_holding, in_force
 from planner.model.errors import SetupError
 from planner.model.formats import counted, printable, size
 
@@ -68,7 +68,7 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
     read = read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
     parts = [*live, *(found.part for found in read)]
     merged = merge(parts, to_targets=options.reassigning == "target")
-    imported = _imported(merged, options)
+    imported = _imported(merged, options, any(part.shows_inherited for part in parts))
     if options.topic and options.topic not in {topic.name for topic in imported.topics}:
         raise SetupError(f"--topic {options.topic}: each file names its topics; allowed: leave it out")
     notes = (*merged.notes, *left_out(imported.targets, merged.declared_by), *conditions(merged))
@@ -98,9 +98,12 @@ def _found(imported: Imported) -> str:
     return ", ".join(parts)
 
 
-def _imported(merged: Merged, options: ImportOptions) -> Imported:
+def _imported(merged: Merged, options: ImportOptions, shows_inherited: bool) -> Imported:
     """The merged state with what else the YAML needs: a name, all brokers that hold replicas, and addresses."""
-    topics = merged.assignment.topics
+    topics, defaults = merged.assignment.topics, dict(merged.config_defaults)
+    if shows_inherited and any(MIN_INSYNC not in in_force(topic, merged.config_defaults) for topic in topics):
+        # All topics would show an inherited one, so it is Kafka's default. Without it, the YAML leaves it unknown.
+        defaults[MIN_INSYNC] = "1"
     seen = {broker.id: Broker(broker.id, broker.rack, broker.disk_bytes) for broker in merged.brokers}
     brokers = tuple(
         replace(seen.get(number, Broker(number)), cordoned_log_dirs=merged.cordoned.get(number, ()))
@@ -115,7 +118,7 @@ def _imported(merged: Merged, options: ImportOptions) -> Imported:
         servers,
         merged.only_topics,
         targets(topics, merged.targets),
-        config_defaults=merged.config_defaults,
+        config_defaults=tuple(sorted(defaults.items())),
         # Reading the spec refuses platforms that place replicas themselves, and says why.
         profile=merged.platform if merged.platform in PROFILES or merged.platform.startswith(tuple(REFUSED)) else "",
     )

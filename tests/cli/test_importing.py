@@ -32,6 +32,18 @@ def described(tmp_path: Path) -> Path:
     return tmp_path / "d.txt"
 
 
+def test_the_default_is_written_if_brokers_would_show_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A topic that shows no min.insync.replicas inherits none, so the YAML states Kafka's default."""
+    found = []
+    for text in (DESCRIBE, DESCRIBE.replace("Topic: a\tPartitionC", "Topic: a\tTopicId: x\tPartitionC", 1)):
+        (tmp_path / "d.txt").write_text(text, encoding="utf-8")
+        assert 0 == command(tmp_path / "d.txt")
+        found.append(yaml.safe_load(capsys.readouterr().out)["cluster"].get("config_defaults"))
+    assert [None, {"min.insync.replicas": "1"}] == found
+
+
 def test_stdout_is_a_sound_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without -o a valid spec goes to stdout, with all partitions and sizes, and notes go to stderr."""
     down = (KRAFT / "kafka-topics-describe-broker-4-down.txt", KRAFT / "kafka-log-dirs-describe-broker-4-down.txt")

@@ -101,6 +101,7 @@ class StatePart:
     `sizes` are of `size_replicas`, the partitions of each broker, if the source says whose they are; the `idle` brokers
     have none. `log_dirs` reads each replica's log dir, only if called: few plans need them, and ImportStateError names
     each bad entry.
+    `shows_inherited`: the topics' configurations have all that isn't Kafka's default.
     """
 
     title: str
@@ -125,6 +126,7 @@ class StatePart:
     cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     platform: str = ""
     log_dirs: Callable[[], LogDirs] | None = None
+    shows_inherited: bool = False
 
 
 def largest_sizes(replicas: Iterable[tuple[PartitionKey, int]]) -> dict[PartitionKey, int]:

@@ -7,6 +7,8 @@ because older versions write `Topic:x` without a space and copies from a termina
 `Configs` has all that isn't Kafka's default, so a topic's own and inherited configurations look the same. If a topic
 doesn't show a key, no topic inherits it, because then all would show it. So the key is the own one of each topic that
 shows it. If every topic shows a key, its origin isn't known.
+With `--zookeeper` (before 3.0), inherited configurations aren't shown. Headings have a `TopicId` only from brokers. The
+layout without spaces (before 2.4) without any configuration is therefore no source of configurations.
 Source: `org.apache.kafka.tools.TopicCommand` (kafka.admin.TopicCommand before 3.7).
 """
 
@@ -64,6 +66,8 @@ class _ReadTopics:
     moving: list[RunningReassignment] = field(default_factory=list)
     deleting: set[str] = field(default_factory=set)
     without_headings: set[str] = field(default_factory=set)
+    without_spaces: set[str] = field(default_factory=set)
+    with_ids: set[str] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -103,6 +107,8 @@ def _part(found: _ReadTopics, file: str) -> StatePart:
     """All that was read. The origin of a key that every topic shows is unknown; see the module's docstring."""
     configs = {heading.topic: heading.config for heading in found.headings.values()}
     staying = [config for topic, config in configs.items() if topic not in found.deleting] or list(configs.values())
+    if found.without_spaces and not any(configs.values()):
+        configs = {}
     keys = [{key for key, _ in config} for config in staying]
     everywhere = (set.intersection(*keys) if keys else set()) - TOPIC_ONLY
     own = {topic: tuple(pair for pair in config if pair[0] not in everywhere) for topic, config in configs.items()}
@@ -118,6 +124,7 @@ def _part(found: _ReadTopics, file: str) -> StatePart:
         whole=True,
         moving=tuple(found.moving),
         effective_configs={topic: config for topic, config in unsourced.items() if config},
+        shows_inherited=bool(configs) and configs.keys() <= found.with_ids,
     )
 
 
@@ -160,6 +167,8 @@ def _take(line: str, number: int, file: str, found: _ReadTopics) -> None:
                 raise _LineError(f"Configs is {shown(text)}; allowed: key=value with commas between them")
             config = tuple(sorted(zip(parts[0::2], parts[1::2], strict=True)))
             heading = Heading(place, fields["Topic"], _number(fields, "PartitionCount"), config)
+            if "TopicId" in fields:
+                found.with_ids.add(heading.topic)
             if found.headings.setdefault(heading.topic, heading) is not heading:
                 found.findings.append(Finding(place, heading.topic, f"the topic is here twice; {_HINT}"))
     except _LineError as error:
@@ -174,6 +183,8 @@ def _fields(line: str, found: _ReadTopics) -> dict[str, str]:
         found.without_headings.add(fields["Topic"])
     if "Topic" not in fields or not fields.keys() & {"Partition", "PartitionCount"}:
         raise _LineError(f"{shown(line)} isn't a topic or a partition; {_HINT}")
+    if "PartitionCount" in fields and not line.startswith("Topic: "):
+        found.without_spaces.add(fields["Topic"])
     return fields
 
 

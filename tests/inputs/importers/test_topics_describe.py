@@ -60,6 +60,21 @@ def test_describe_in_the_old_layout(gap: str, after_label: str) -> None:
     assert (expected,) == read_topics("\n".join(lines), "d.txt")
 
 
+@pytest.mark.parametrize(
+    ("heading", "known", "shows_inherited"),
+    [
+        ("Topic:a\tPartitionCount:1\tConfigs:", False, False),
+        ("Topic:a\tPartitionCount:1\tConfigs:retention.ms=5", True, False),
+        ("Topic: a\tPartitionCount: 1\tConfigs: ", True, False),
+        ("Topic: a\tTopicId: x\tPartitionCount: 1\tConfigs: ", True, True),
+    ],
+)
+def test_inherited_configurations_are_shown_only_by_brokers(heading: str, known: bool, shows_inherited: bool) -> None:
+    """ZooKeeper shows only topics' own: a TopicId is from brokers, and the old layout without any tells nothing."""
+    part = topics_describe.read_part(f"{heading}\n\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n", "d")
+    assert (known, shows_inherited) == (bool(part.configs), part.shows_inherited)
+
+
 def test_describe_with_leader_none_and_windows_line_ends() -> None:
     """`Leader: none` is no leader, and Windows line ends are accepted."""
     text = "Topic: a\tPartitionCount: 1\r\n\tTopic: a\tPartition: 0\tLeader: none\tReplicas: 2,1\tIsr: \r\n\r\n"
