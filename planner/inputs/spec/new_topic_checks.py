@@ -34,7 +34,7 @@ _LEAST = {
 # Finds names that differ from one of these by a letter or two. No two names in Kafka are so similar.
 _CLOSE = 0.9
 # What happens with fewer replicas than min.insync.replicas. Source: KAFKA-15583.
-BELOW_LEAST = "writes with acks=all would be refused, before Kafka 3.7 always, since then if any replica isn't in sync"
+BELOW_LEAST = "before Kafka 3.7, writes with acks=all are refused; since then, whenever a replica isn't in sync"
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 
 

@@ -91,7 +91,7 @@ CASES: list[Case] = [
         "factor_below_min_insync",
         after("changes: {set_replication_factor: [{topics: orders, replication_factor: 1}]}\n"),
         "11:53 changes.set_replication_factor[0].replication_factor",
-        "1 is below min.insync.replicas of orders (2, its own): writes with acks=all would be refused, before",
+        "1 is below min.insync.replicas of orders (2, its own): before Kafka 3.7, writes with acks=all",
     ),
     (
         "factor_below_inherited_min_insync",
@@ -100,7 +100,7 @@ CASES: list[Case] = [
             "  config_defaults: {min.insync.replicas: 2}\n  topics:\n    - name: orders\n",
         ),
         "11:53 changes.set_replication_factor[0].replication_factor",
-        "1 is below min.insync.replicas of orders (2, inherited from the brokers): writes with acks=all would",
+        "1 is below min.insync.replicas of orders (2, inherited from the brokers): before Kafka 3.7, writes",
     ),
     (
         "factor_below_min_insync_of_unknown_origin",
@@ -108,8 +108,8 @@ CASES: list[Case] = [
             "      config:", "      effective_config:"
         ),
         "11:53 changes.set_replication_factor[0].replication_factor",
-        "(2, its own or inherited): writes with acks=all would be refused, before Kafka 3.7 always, since then if any "
-        "replica isn't in sync; allowed: 2 or more; or lower min.insync.replicas first, "
+        "(2, its own or inherited): before Kafka 3.7, writes with acks=all are refused; since then, whenever a replica "
+        "isn't in sync; allowed: 2 or more; or lower min.insync.replicas first, "
         "kafka-configs.sh --alter --entity-type topics --entity-name orders --add-config "
         "min.insync.replicas=1, or Terraform, and capture the state again",
     ),
