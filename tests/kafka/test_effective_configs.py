@@ -91,7 +91,7 @@ def test_what_the_cluster_sets_for_all_topics_counts_and_is_no_topics_own(operat
     own = {"orders": {"retention.ms": "86400000"}, "clicks": {}}
     known = {"live": own, "described": dict.fromkeys(own), "told": own}
     for name, document in documents.items():
-        with pytest.raises(SpecError, match=rf"1 is below min.insync.replicas of orders \(2, {ORIGIN[name]}\): writes"):
+        with pytest.raises(SpecError, match=rf"1 is below min.insync.replicas of orders \(2, {ORIGIN[name]}\): before"):
             operator.whatif(with_factor(operator, name, document, 1))
         plan = operator.whatif(with_factor(operator, name, document, 2))
         warned = [text for text in plan.document["warnings"] if LEAST in text]
