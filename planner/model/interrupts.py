@@ -44,13 +44,14 @@ def own(session: int) -> None:
 @contextlib.contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
     """A folder that is removed at the end of the block, or at the end of the process if that comes first."""
-    # Errors are ignored, because other processes may remove their own files in it meanwhile.
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
-        _folders.add(folder)
-        try:
+    try:
+        # Errors are ignored, because other processes may remove their own files in it meanwhile.
+        with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
+            _folders.add(folder)
             yield Path(folder)
-        finally:
-            _folders.discard(folder)
+    finally:
+        # What a process that is still to be ended writes meanwhile is removed after that.
+        _folders.intersection_update(each for each in tuple(_folders) if Path(each).exists())
 
 
 def kill_all() -> bool:

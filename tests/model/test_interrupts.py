@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -337,3 +338,16 @@ def test_another_c_library_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> 
     """With another C library, which lacks the function, nothing is changed."""
     monkeypatch.setattr("ctypes.CDLL", lambda name: object())
     assert not interrupts.keep_freed()
+
+
+def test_a_folder_in_which_a_process_still_writes_is_removed_later(monkeypatch, tmp_path) -> None:
+    """What couldn't be removed at the end of the block stays remembered, so that it is removed with the processes."""
+    monkeypatch.setattr(interrupts, "_folders", set())
+    monkeypatch.setattr(interrupts.tempfile, "tempdir", str(tmp_path))
+    with interrupts.temporary_folder("x-") as removed:
+        assert removed.is_dir()
+    assert (False, set()) == (removed.exists(), interrupts._folders)
+    monkeypatch.setattr(interrupts.tempfile, "TemporaryDirectory", lambda **_: nullcontext(str(tmp_path)))
+    with interrupts.temporary_folder("x-"):
+        pass
+    assert {str(tmp_path)} == interrupts._folders
