@@ -54,6 +54,7 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
         "grain": grain,
         **{name: getattr(facts, name).tolist() for name in names},
         **({} if facts.forbidden is None else {"forbidden": facts.forbidden.astype(int).tolist()}),
+        **({} if facts.together is None else {"together": facts.together.tolist()}),
         "loads": [{"window": name, "of": of, "prices": table} for name, of, table in loads],
         **own,
         **_stated(others=[_own_document(other) for other in certificate.others]),
@@ -77,7 +78,8 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
         kinds=_array(document.get("kinds", document["factors"]), of=Count),
         forbidden=None,
     )
-    facts = replace(facts, forbidden=_forbidden(document, facts))
+    slots = _array(document["together"], rows) if "together" in document else None
+    facts = replace(facts, forbidden=_forbidden(document, facts), together=slots)
     stated = document.get("outside", {})
     tables = {"loads": [load["prices"] for load in loads], "grain": document["grain"], **document["prices"]}
     others = tuple(

@@ -226,8 +226,8 @@ def bounded(plan: Plan) -> str:
     split = [rule for rule in of.apart or () if not rule.by.endswith(LEADERS)]
     capped = any({row.max_replicas, row.max_leaders, row.max_disk_bytes} != {None} for row in plan.brokers)
     limited = not plan.bound.excess and any(row.disk_bytes for row in plan.brokers)
-    kept = ("placement rules", of.placement), ("apart rules", split), ("caps", capped), ("disk limits", limited)
-    rules = [f"the {rule}" for rule, asked in kept if asked]
+    kept = ("placement rules", of.placement), ("apart rules", split), ("together rules", of.together)
+    rules = [f"the {rule}" for rule, asked in (*kept, ("caps", capped), ("disk limits", limited)) if asked]
     does += [f"keeps {_and(rules)}"] if rules else []
     if cordoned := [row.id for row in plan.brokers if row.cordoned]:
         does.append(f"copies nothing to the cordoned {brokers(cordoned)}")

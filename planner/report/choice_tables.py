@@ -260,8 +260,6 @@ def proof(plan: Plan) -> str:
     less = f"less than {size(bound.least_bytes_moved)}"
     if not plan.cluster.sizes_known:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
-    # The bound also covers plans that ignore `together`.
-    less += ", with or without together" if plan.spec.together else ""
     split = bound_section.of_split(plan)
     only = ("for this step alone, " if plan.unfinished else "") + (f"{split.strip()}, " if split else "")
     return f"{only}no plan that {bound_section.bounded(plan)} copies {less}"

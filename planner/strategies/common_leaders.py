@@ -1,10 +1,10 @@
 """One preferred leader for each slot of `together`: the partitions with the same number of co-partitioned topics.
 
-Everything is planned without the rule first: its least bytes are a bound for plans with the rule, too. If a broker has
-a replica of each partition of a slot, only leaders change: a min-cost flow with slots as units spreads them evenly.
-Otherwise replicas move to a common broker or exchange brokers with others, one slot after the other, each time so that
-windows are missed least, then the fewest bytes are copied. Then all other replicas are placed anew around those brokers
-(see `optimum`). A plan that copies no more than the bound is proven.
+If a broker has a replica of each partition of a slot, only leaders change: a min-cost flow with slots as units spreads
+them evenly. Otherwise replicas move to a common broker or exchange brokers with others, one slot after the other, each
+time so that windows are missed least, then the fewest bytes are copied. That is for clusters that are too large for the
+programs of `common_leader_program`, and for plans that move only what must. Then all other replicas are placed anew
+around those brokers (see `optimum`).
 """
 
 from collections.abc import Iterator

@@ -52,6 +52,7 @@ class BoundFacts:
     home, home_costs   (M, W) brokers where a replica may stay (-1: none) and the cost of staying
     loads              (D, M) bytes, bytes/s in, of each replica
     load_names         the D windows' names in the YAML
+    together           (M,) slot of each partition, -1: none; one broker has a replica of all partitions of a slot
     """
 
     measure: str
@@ -68,6 +69,7 @@ class BoundFacts:
     load_names: tuple[str, ...]
     kinds: IntArray
     forbidden: BoolArray | None = None
+    together: IntArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,6 +277,8 @@ def _proven(facts: BoundFacts, prices: Prices, racks: tuple[int, ...], decided: 
     total += sum(sum(_cheapest(facts, _priced(facts, prices, rows), rows, racks).tolist()) for rows in chunks)
     if prices.starts:
         total -= _less_elsewhere(facts, prices)
+    elif facts.together is not None and racks == every_rack(facts):
+        total += _more_together(facts, prices, free[facts.together[free] >= 0])
     rows = np.flatnonzero(settled)
     costs = _priced(facts, prices, rows).astype(object)
     for pairs, cost in ((decided.on, -_NEVER_EVER), (decided.off, _NEVER_EVER)):
@@ -282,6 +286,24 @@ def _proven(facts: BoundFacts, prices: Prices, racks: tuple[int, ...], decided: 
             costs[np.searchsorted(rows, row), broker] += cost
     total += sum(_cheapest(facts, costs, rows, racks).tolist()) + _NEVER_EVER * len(decided.on)
     return -(-total // prices.grain)
+
+
+def _more_together(facts: BoundFacts, prices: Prices, rows: IntArray) -> int:
+    """How much more these rows' parts of the bound are if one broker has a replica of all rows of a slot."""
+    assert facts.together is not None
+    slots, racks = np.unique(facts.together[rows], return_inverse=True)[1], every_rack(facts)
+    costs = _priced(facts, prices, rows)
+    apart = _cheapest(facts, costs, rows, racks).astype(object)
+    # So cheap that a row's cheapest choice has it, unless the rack rule or `placement` forbid it there.
+    must = 2 * (_NEVER_EVER if costs.dtype == object else int(_NEVER))
+    more = np.zeros((len(facts.racks), int(slots.max(initial=-1)) + 1), dtype=object)
+    for broker, of_slots in enumerate(more):
+        here = costs.copy()
+        here[:, broker] -= must
+        np.add.at(of_slots, slots, _cheapest(facts, here, rows, racks) + must - apart)
+    least = more.min(axis=0)
+    # If no broker may have all rows, nothing is known of such plans.
+    return sum(each for each in least.tolist() if each < must // 4)
 
 
 def _less_elsewhere(facts: BoundFacts, prices: Prices) -> int:

@@ -11,10 +11,10 @@ the brokers' totals. Racks, replication factors and brokers are never relaxed. I
 first: the fewest that the other changes force, and the least excess among those.
 
 New partitions cost nothing wherever they go; `new_partition_placement` chooses among all those places. Slots of
-`together` are given common brokers one after the other (see `common_leaders`). With the broker of each slot decided,
-the rest is the flow again: the layout fixes the replicas on those brokers, and places one replica less of each such
-partition, in the racks that are left to it. So no plan with these common brokers misses the windows less, and none that
-misses them as little copies less.
+`together` get common brokers by a linear and an integer program (`common_leader_program`), in large clusters one after
+the other (`common_leaders`). With the broker of each slot decided, the rest is the flow again: the layout fixes the
+replicas on those brokers, and places one replica less of each such partition, in the racks that are left to it. So no
+plan with these common brokers misses the windows less, and none that misses them as little copies less.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,8 +38,9 @@ from planner.strategies.flow.placement_network import Layout, lay_out
 from planner.strategies.flow.tie_breaking_exchanges import ties_broken
 from planner.strategies.lagrangian_bound import GRAIN, Certificate, least
 from planner.strategies.load_windows.balanced_placement import even
-from planner.strategies.load_windows.byte_loads import byte_loads
+from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads
 from planner.strategies.load_windows.certificates import Question, certified, outside_more
+from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram
 from planner.strategies.load_windows.window_positions import BestPosition, Started, cheapest
 from planner.strategies.work_limits import ASKED, Effort, Worth
 
@@ -89,6 +90,10 @@ class _Asked(NamedTuple):
     of_bytes: bool
     exactly: bool
 
+    def loads(self, wanted: Windows) -> ByteLoads:
+        """The loads that have windows."""
+        return byte_loads(self.problem, self.layout, wanted, self.grown)
+
 
 class _Replicas(NamedTuple):
     """The placed replicas of a problem (P, W), whoever leads, and whether ties are proven."""
@@ -132,6 +137,7 @@ class Assigned(NamedTuple):
         made = Proposal(self.assignment, ties_proven=self.replicas.ties_proven and not after, wider=self.wider)
         loads = byte_loads(problem, layout, best.wanted, self.asked.grown)
         question = Question(problem, layout, self.asked.balance, loads, self.asked.exactly)
+        certify |= self.asked.exactly and problem.together is not None
         if len(layout.rows) and (certify or best.evened is not None or outside_more(question, found, self.assignment)):
             certificate = certified(question, found, self.assignment, exactly=certify and self.asked.exactly)
             bound = least(certificate)
@@ -223,7 +229,7 @@ def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntAr
         and copied(asked.problem, asked.layout, chosen) == copied(asked.problem, asked.layout, placed.chosen)
     ):
         tied, of_ties = ties_broken(asked.problem, asked.layout, wanted, placed, exactly=asked.exactly)
-        loads = byte_loads(asked.problem, asked.layout, wanted, asked.grown)
+        loads = asked.loads(wanted)
         # If the best of all that cost as little is within the windows of bytes, it is the best of those within them.
         if evened is None or loads.within(asked.layout.numbered(tied)):
             chosen, proven = tied, of_ties
@@ -246,14 +252,28 @@ def _new_partitions(asked: _Asked, wanted: Windows, assignment: IntArray) -> Int
 
 
 def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
-    """One leader for the partitions of each slot, whatever that copies: the bound is for plans with any leaders."""
+    """One leader for the partitions of each slot, whatever that copies."""
     if asked.problem.together is None:
         return assignment
+    made = []
+    program = CommonLeaderProgram.of(asked.problem, asked.layout, wanted, asked.loads(wanted), asked=asked.exactly)
+    chosen = None if program is None else program.cheapest()
+    if chosen is not None:
+        brought = assignment.copy()
+        brought[asked.layout.rows] = chosen
+        made.append(_led_together(asked, wanted, brought, assignment))
+    if not made or any(_missed(asked, wanted, made[0])[:2]):
+        made.append(_led_together(asked, wanted, assignment, assignment))
+    return min(made, key=lambda each: _missed(asked, wanted, each))
+
+
+def _led_together(asked: _Asked, wanted: Windows, assignment: IntArray, cheapest: IntArray) -> IntArray:
+    """The assignment (P, W) with one leader for the partitions of each slot; `cheapest` is without that rule."""
     problem, layout = asked.problem, asked.layout
     placed, led = led_together(problem, assignment, wanted)
     placed = leaders.leadable(problem, placed, wanted, led)
     made = leaders.order(problem, placed, wanted, asked.grown, led)
-    if np.array_equal(placed, assignment) or asked.of_bytes or wanted.network_out is not None:
+    if np.array_equal(placed, cheapest) or asked.of_bytes or wanted.network_out is not None:
         return made
     around = placed_around(problem, layout, wanted, placed, led)
     # The other replicas may allow fewer choices of leaders, or none that keeps the caps.
@@ -281,6 +301,12 @@ def placed_around(problem: Problem, layout: Layout, wanted: Windows, placed: Int
     found[layout.rows] = chosen
     found[layout.rows[rows], around.factors[rows]] = layout.targets[brokers[rows]]
     return found
+
+
+def _missed(asked: _Asked, wanted: Windows, assignment: IntArray) -> tuple[int, bool, int]:
+    """As `outside_and_copied`; in the middle: True if loads are outside of their windows."""
+    outside, moved = outside_and_copied(asked.problem, asked.layout, wanted, assignment)
+    return outside, not asked.loads(wanted).within(asked.layout.numbered(assignment[asked.layout.rows])), moved
 
 
 def outside_and_copied(problem: Problem, layout: Layout, wanted: Windows, assignment: IntArray) -> tuple[int, int]:

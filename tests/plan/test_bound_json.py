@@ -185,6 +185,8 @@ ODD_VALUES: list[tuple[tuple[str | int, ...], object]] = [
     (("home_costs", 0, 0), False),
     (("forbidden",), [[2, 0, 0]]),
     (("forbidden",), [[False, False, False]]),
+    (("together",), [0.5] * 6),
+    (("together",), [True] * 6),
     (("loads", 0, "of", 0), 10.5),
     (("loads", 0, "window"), 1),
     (("loads", 0, "prices"), [[-1, 1, 0]]),

@@ -62,7 +62,7 @@ def drawn(rng: np.random.Generator) -> Spec:
 )
 @pytest.mark.parametrize("rebalance", ["all", "none"])
 def test_common_leaders_are_bounded_by_all_plans(rebalance: str, cases: int) -> None:
-    """No plan that keeps the rule copies less than the bound; at least 70 % of the plans copy the fewest bytes."""
+    """No plan that keeps the rule copies less than the bound; nearly all plans copy the fewest bytes."""
     rng, tried, within, least_copied = np.random.default_rng(31), 0, 0, 0
     balance = balance_of(1, "none", "none", "none")
     for _ in range(cases):
@@ -90,7 +90,7 @@ def test_common_leaders_are_bounded_by_all_plans(rebalance: str, cases: int) -> 
             assert least <= copied, spec
             least_copied += least == copied
     assert within >= tried * 0.9
-    assert least_copied >= tried * 0.7
+    assert least_copied >= tried * 0.95
 
 
 @examples(150)
@@ -150,7 +150,7 @@ def test_replicas_placed_around_common_brokers_make_no_plan_worse(monkeypatch: p
             found.append((int(scores.excess[0]), int(scores.bytes_moved[0])))
         assert found[0] <= found[1], spec
         better += found[0] < found[1]
-    assert better > 10
+    assert better > 3
 
 
 @st.composite

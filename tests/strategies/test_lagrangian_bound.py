@@ -72,6 +72,11 @@ def cheapest(facts: BoundFacts, fits: dict[str, np.ndarray]) -> int | None:
             cells[facts.topics[row], list(brokers)] += 1
             held[list(brokers)] += facts.loads[0, row]
         within = [(cells, "cells"), (cells.sum(axis=0), "brokers"), (held, "disk")]
+        if facts.together is not None and not all(
+            set.intersection(*(set(plan[row]) for row in np.flatnonzero(facts.together == slot)))
+            for slot in set(facts.together.tolist()) - {-1}
+        ):
+            continue
         if all(((counts >= fits[name][0]) & (counts <= fits[name][1])).all() for counts, name in within):
             moved = cost(facts, plan)
             best = moved if best is None else min(best, moved)
@@ -166,6 +171,39 @@ def test_the_least_of_a_topics_starts() -> None:
     assert at() == least(made)
     assert at(0) + at(1) == at() + at(0, 1)
     assert at(0, 1) == min(unpriced, at(0), at(1), at())
+
+
+def test_one_broker_for_all_rows_of_a_slot() -> None:
+    """The second and the third partition share no broker: one of them enters the other's for 7, or for 5 more.
+
+    If brokers are forbidden to a topic, another is common; if no broker is left, the rule counts for nothing.
+    """
+    slots = replace(TWO_RACKS, together=np.array([-1, 0, 0]))
+    assert 7 == least(Certificate(slots, none_priced(slots)))
+    first = replace(slots, home=np.array([[0, 2], [0, 2], [3, -1]]))
+    assert 5 == least(Certificate(first, none_priced(first)))
+    assert 0 == least(Certificate(replace(first, together=None), none_priced(first)))
+    never = np.array([[False, False, False, False], [True, False, True, False]])
+    only = replace(first, forbidden=never)
+    assert 7 == least(Certificate(only, none_priced(only)))
+    nowhere = replace(first, forbidden=np.array([[False, True, False, True], [True, False, True, False]]))
+    assert 0 == least(Certificate(nowhere, none_priced(nowhere)))
+    again = bound_json.from_document(bound_json.to_document(Certificate(only, none_priced(only))))
+    assert 7 == least(again)
+
+
+@examples(200)
+@given(st.data(), prices((2, 4)), prices((4,)), windows((2, 4), 3), windows((4,), 4))
+def test_never_above_any_plan_with_common_brokers(
+    data: st.DataObject, cells: np.ndarray, brokers: np.ndarray, of_cells: np.ndarray, of_all: np.ndarray
+) -> None:
+    """Whatever the prices and the slots, no plan with a broker for all rows of each slot moves less than the bound."""
+    slots = np.array(data.draw(st.sampled_from([[0, 0, -1], [0, -1, 0], [-1, 3, 3], [1, 1, 1]])))
+    fits = {"cells": of_cells, "brokers": of_all, "disk": np.array([[0] * 4, [99] * 4])}
+    facts = replace(TWO_RACKS, together=slots)
+    best = cheapest(facts, fits)
+    if best is not None:
+        assert least(certificate(facts, [cells, brokers, np.zeros(4, dtype=np.int64)], fits)) <= best
 
 
 def test_the_same_from_its_document() -> None:

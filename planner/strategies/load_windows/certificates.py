@@ -48,6 +48,7 @@ from planner.strategies.load_windows.allowed_plans import (
 from planner.strategies.load_windows.attempts_at_prices import facts, proof
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
+from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram, checkable, slots_of
 from planner.strategies.load_windows.lp_relaxation import Fits
 from planner.strategies.load_windows.window_positions import BestPosition, Started, WideWindows
 
@@ -72,8 +73,32 @@ class Question:
 def certified(question: Question, found: BestPosition, assignment: IntArray, *, exactly: bool = False) -> Certificate:
     """The best known certificate of a plan (P, W), for all plans that are no further outside than it is.
 
-    `exactly`: a gap is worth more cases.
+    `exactly`: a gap is worth more cases. With `together`, it is for plans with a common broker for each slot.
     """
+    slots = checkable(slots_of(question.problem, question.layout), len(question.layout.targets))
+    made = _of_any_leaders(question, found, assignment, exactly=exactly)
+    if slots is None:
+        return made
+    made = _with_slots(made, slots)
+    most, wanted = _reached(question, found, assignment), found.best.wanted
+    program = CommonLeaderProgram.of(question.problem, question.layout, wanted, question.loads, asked=question.exactly)
+    prices = (
+        None if program is None or not most.none else program.prices(Fits.of(question.layout, wanted, question.loads))
+    )
+    if prices is None:
+        return made
+    return max(made, _with_slots(_best([Certificate(made.facts, prices)], most, Anywhere(most)), slots), key=least)
+
+
+def _with_slots(certificate: Certificate, slots: IntArray) -> Certificate:
+    """The certificate for plans with a common broker for each slot (M,)."""
+    about = replace(certificate.facts, together=slots)
+    others = tuple(replace(other, facts=about) for other in certificate.others)
+    return replace(certificate, facts=about, others=others)
+
+
+def _of_any_leaders(question: Question, found: BestPosition, assignment: IntArray, *, exactly: bool) -> Certificate:
+    """The best known certificate without regard to `together`."""
     evened = found.best.evened
     if question.problem.rebalance != "all":
         # Bytes come first: the forced bytes don't depend on windows.

@@ -277,7 +277,7 @@ def roundings(
     columns = shape[0] * shape[1]
     if columns > work_limits.FRACTION_COLUMNS:
         return
-    program, worth = _whole_program(layout, wanted, loads)
+    program, _, worth = whole_program(layout, wanted, loads)
     settled, on = np.zeros(shape[0], dtype=bool), np.zeros(shape, dtype=bool)
     for _ in range(min(work_limits.FRACTION_ROUNDS, work_limits.FRACTION_COLUMNS_IN_ALL // max(1, columns))):
         least, most = (np.where(settled[:, None], on, free).ravel() for free in (0, 1))
@@ -306,7 +306,7 @@ def whole(
     columns = shape[0] * shape[1]
     if effort.spent or work_limits.WHOLE_WORTH * columns > effort.left:
         return None
-    program, worth = _whole_program(layout, wanted, loads)
+    program, _, worth = whole_program(layout, wanted, loads)
     count, ones = worth.size, scipy.sparse.identity(worth.size)
     # Columns of units below each window of loads, then of units above; and their sum in the objective's units.
     beyond = scipy.sparse.vstack([scipy.sparse.csr_matrix((len(program.low) - count, count)), ones])
@@ -328,8 +328,20 @@ def whole(
     return None if solved.x is None else solved.x[:columns].reshape(shape).round() > 0
 
 
-def _whole_program(layout: Layout, wanted: Windows, loads: ByteLoads) -> tuple[Program, FloatArray]:
-    """The program of all racks, a column per row and broker; the worth (D, Bt) of prices of its last D × Bt rows."""
+class WholeProgram(NamedTuple):
+    """The program of all racks, a column per row and broker. Its last rows are the windows of topics (T × Bt), of
+    brokers (Bt) and of loads (D × Bt).
+
+    worth: bytes of a price of a replica · worth_of_loads (D, Bt): bytes of a price of a unit of load
+    """
+
+    program: Program
+    worth: float
+    worth_of_loads: FloatArray
+
+
+def whole_program(layout: Layout, wanted: Windows, loads: ByteLoads) -> WholeProgram:
+    """The program of a layout within its windows."""
     count, width = len(layout.rows), len(layout.targets)
     rows, brokers = np.repeat(np.arange(count), width), np.tile(np.arange(width), count)
     costs = layout.enter_costs[:, layout.groups]
@@ -346,8 +358,9 @@ def _whole_program(layout: Layout, wanted: Windows, loads: ByteLoads) -> tuple[P
     for weights, window, each in zip(loads.weights, loads.windows, units, strict=True):
         opened = np.where(window >= OPEN_BYTES // 2, np.inf, window / each)
         table.add(opened, (brokers, every, weights[rows] / each))
-    worth = np.repeat(unit * layout.cost_bytes / units[:, None], width, axis=1)
-    return table.program(costs.ravel() / unit, np.ones(len(rows))), worth
+    worth = unit * layout.cost_bytes
+    program = table.program(costs.ravel() / unit, np.ones(len(rows)))
+    return WholeProgram(program, worth, np.repeat(worth / units[:, None], width, axis=1))
 
 
 def is_split(shares: FloatArray) -> BoolArray:
