@@ -54,7 +54,7 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
         "grain": grain,
         **{name: getattr(facts, name).tolist() for name in names},
         **({} if facts.forbidden is None else {"forbidden": facts.forbidden.astype(int).tolist()}),
-        **({} if facts.together is None else {"together": facts.together.tolist()}),
+        **{name: of.tolist() for name in ("together", "leader_ranks") if (of := getattr(facts, name)) is not None},
         "loads": [{"window": name, "of": of, "prices": table} for name, of, table in loads],
         **own,
         **_stated(others=[_own_document(other) for other in certificate.others]),
@@ -79,7 +79,8 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
         forbidden=None,
     )
     slots = _array(document["together"], rows) if "together" in document else None
-    facts = replace(facts, forbidden=_forbidden(document, facts), together=slots)
+    ranks = _array(document["leader_ranks"], -1, len(facts.racks)) if "leader_ranks" in document else None
+    facts = replace(facts, forbidden=_forbidden(document, facts), together=slots, leader_ranks=ranks)
     stated = document.get("outside", {})
     tables = {"loads": [load["prices"] for load in loads], "grain": document["grain"], **document["prices"]}
     others = tuple(

@@ -53,6 +53,7 @@ class BoundFacts:
     loads              (D, M) bytes, bytes/s in, of each replica
     load_names         the D windows' names in the YAML
     together           (M,) slot of each partition, -1: none; one broker has a replica of all partitions of a slot
+    leader_ranks       (T, Bt) no replica of such a partition is on a broker of lower rank; None: anywhere
     """
 
     measure: str
@@ -70,6 +71,7 @@ class BoundFacts:
     kinds: IntArray
     forbidden: BoolArray | None = None
     together: IntArray | None = None
+    leader_ranks: IntArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,18 +294,21 @@ def _more_together(facts: BoundFacts, prices: Prices, rows: IntArray) -> int:
     """How much more these rows' parts of the bound are if one broker has a replica of all rows of a slot."""
     assert facts.together is not None
     slots, racks = np.unique(facts.together[rows], return_inverse=True)[1], every_rack(facts)
-    costs = _priced(facts, prices, rows)
+    costs, ranks = _priced(facts, prices, rows), facts.leader_ranks
     apart = _cheapest(facts, costs, rows, racks).astype(object)
+    # Several replicas on brokers of lower rank are beyond 64 bits.
+    costs = costs if ranks is None else costs.astype(object)
     # So cheap that a row's cheapest choice has it, unless the rack rule or `placement` forbid it there.
-    must = 2 * (_NEVER_EVER if costs.dtype == object else int(_NEVER))
+    must = 2 * int(_NEVER) if costs.dtype != object else _NEVER_EVER << 40
     more = np.zeros((len(facts.racks), int(slots.max(initial=-1)) + 1), dtype=object)
     for broker, of_slots in enumerate(more):
         here = costs.copy()
         here[:, broker] -= must
+        if ranks is not None:
+            here[(ranks < ranks[:, [broker]])[facts.topics[rows]]] += _NEVER_EVER
         np.add.at(of_slots, slots, _cheapest(facts, here, rows, racks) + must - apart)
-    least = more.min(axis=0)
     # If no broker may have all rows, nothing is known of such plans.
-    return sum(each for each in least.tolist() if each < must // 4)
+    return sum(each for each in more.min(axis=0).tolist() if each < int(_NEVER) // 4)
 
 
 def _less_elsewhere(facts: BoundFacts, prices: Prices) -> int:

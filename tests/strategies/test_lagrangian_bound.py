@@ -192,6 +192,18 @@ def test_one_broker_for_all_rows_of_a_slot() -> None:
     assert 7 == least(again)
 
 
+def test_the_common_broker_has_the_lowest_rank() -> None:
+    """Broker 4 has both, but the second partition must also be on broker 1 or 2, and broker 1 is of lower rank."""
+    ranks = np.array([[0, 1, 1, 1], [0, 0, 0, 0]])
+    facts = replace(TWO_RACKS, home=np.array([[0, 2], [0, 3], [3, -1]]), together=np.array([-1, 0, 0]))
+    assert 0 == least(Certificate(facts, none_priced(facts)))
+    ranked = replace(facts, leader_ranks=ranks)
+    assert 5 == least(Certificate(ranked, none_priced(ranked)))
+    first = replace(ranked, leader_ranks=np.array([[0, 0, 1, 1], [0, 0, 0, 0]]))
+    # Now either broker of the first rack is of lower rank than broker 4.
+    assert 5 == least(bound_json.from_document(bound_json.to_document(Certificate(first, none_priced(first)))))
+
+
 @examples(200)
 @given(st.data(), prices((2, 4)), prices((4,)), windows((2, 4), 3), windows((4,), 4))
 def test_never_above_any_plan_with_common_brokers(

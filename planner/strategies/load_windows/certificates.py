@@ -48,7 +48,7 @@ from planner.strategies.load_windows.allowed_plans import (
 from planner.strategies.load_windows.attempts_at_prices import facts, proof
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
-from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram, checkable, slots_of
+from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram, with_slots
 from planner.strategies.load_windows.lp_relaxation import Fits
 from planner.strategies.load_windows.window_positions import BestPosition, Started, WideWindows
 
@@ -75,26 +75,18 @@ def certified(question: Question, found: BestPosition, assignment: IntArray, *, 
 
     `exactly`: a gap is worth more cases. With `together`, it is for plans with a common broker for each slot.
     """
-    slots = checkable(slots_of(question.problem, question.layout), len(question.layout.targets))
+    problem, layout, loads = question.problem, question.layout, question.loads
     made = _of_any_leaders(question, found, assignment, exactly=exactly)
-    if slots is None:
+    about = with_slots(problem, layout, made.facts)
+    if about.together is None:
         return made
-    made = _with_slots(made, slots)
+    made = replace(made, facts=about, others=tuple(replace(other, facts=about) for other in made.others))
     most, wanted = _reached(question, found, assignment), found.best.wanted
-    program = CommonLeaderProgram.of(question.problem, question.layout, wanted, question.loads, asked=question.exactly)
-    prices = (
-        None if program is None or not most.none else program.prices(Fits.of(question.layout, wanted, question.loads))
-    )
+    program = CommonLeaderProgram.of(problem, layout, wanted, loads, asked=question.exactly)
+    prices = None if program is None or not most.none else program.prices(Fits.of(layout, wanted, loads))
     if prices is None:
         return made
-    return max(made, _with_slots(_best([Certificate(made.facts, prices)], most, Anywhere(most)), slots), key=least)
-
-
-def _with_slots(certificate: Certificate, slots: IntArray) -> Certificate:
-    """The certificate for plans with a common broker for each slot (M,)."""
-    about = replace(certificate.facts, together=slots)
-    others = tuple(replace(other, facts=about) for other in certificate.others)
-    return replace(certificate, facts=about, others=others)
+    return max(made, _best([Certificate(about, prices)], most, Anywhere(most)), key=least)
 
 
 def _of_any_leaders(question: Question, found: BestPosition, assignment: IntArray, *, exactly: bool) -> Certificate:

@@ -18,7 +18,7 @@ from planner.model.problem import BoolArray, IntArray, Problem
 from planner.scoring.windows import Windows
 from planner.strategies.flow.placement import matrix
 from planner.strategies.flow.placement_network import Layout
-from planner.strategies.lagrangian_bound import GRAIN, Prices, price_at_edges
+from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Prices, price_at_edges
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.lp_relaxation import Fits, WholeProgram, is_split, whole_program
 from planner.strategies.load_windows.price_program import Program, ProgramRows, solve
@@ -32,6 +32,8 @@ from planner.strategies.work_limits import (
 
 # Prices are in units of 1 / _FINE byte, because coarser ones matter for partitions of terabytes.
 _FINE = 16 * GRAIN
+# With ranks of leaders, Python's integers are sorted, which takes so many times as long.
+_RANKS_TAKE = 20
 
 
 def slots_of(problem: Problem, layout: Layout) -> IntArray:
@@ -44,10 +46,17 @@ def slots_of(problem: Problem, layout: Layout) -> IntArray:
     return numbers
 
 
-def checkable(slots: IntArray, brokers: int) -> IntArray | None:
-    """The slots (M,) as facts of a bound; None if there are none, or if computing the bound would take too long."""
-    count = int((slots >= 0).sum())
-    return slots if 0 < count * brokers**2 <= TOGETHER_CELLS else None
+def with_slots(problem: Problem, layout: Layout, about: BoundFacts) -> BoundFacts:
+    """The facts with the rows' slots and who may lead; without them if computing the bound would take too long."""
+    slots = slots_of(problem, layout)
+    tries = int((slots >= 0).sum()) * len(layout.targets) ** 2
+    if not 0 < tries <= TOGETHER_CELLS:
+        return about
+    ranks = problem.leader_ranks
+    # While a broker is out of sync, another one than that of the lowest rank may lead.
+    if ranks is None or problem.out_of_sync is not None or tries > TOGETHER_CELLS // _RANKS_TAKE:
+        return replace(about, together=slots)
+    return replace(about, together=slots, leader_ranks=ranks[:, layout.targets])
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from itertools import compress, product
 
 import numpy as np
 import pytest
-from brute_force import moved, options, which_keep
+from brute_force import as_plan, moved, options, which_keep
 from clusters import balance_of, no_racks, spec_of
 
 from planner.model.build_problem import build
@@ -23,8 +23,9 @@ from planner.strategies import work_limits
 from planner.strategies.flow.placement_network import Layout, lay_out
 from planner.strategies.lagrangian_bound import least
 from planner.strategies.load_windows import common_leader_program
+from planner.strategies.load_windows.attempts_at_prices import facts
 from planner.strategies.load_windows.byte_loads import byte_loads
-from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram, checkable, slots_of
+from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram, slots_of, with_slots
 from planner.strategies.load_windows.lp_relaxation import Fits
 from planner.strategies.optimum import Proposal, solve
 
@@ -121,15 +122,30 @@ def test_what_the_linear_program_splits_is_decided_alone(monkeypatch: pytest.Mon
 
 
 def test_a_bound_that_takes_too_long_does_not_know_of_slots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the limit, the bound is that of plans without the rule."""
-    slots = np.array([0, 0, -1])
-    assert checkable(slots, 4) is slots
-    monkeypatch.setattr(common_leader_program, "TOGETHER_CELLS", 31)
-    assert checkable(slots, 4) is None
-    assert checkable(np.full(3, -1), 1) is None
-    _, solution, _ = planned(uneven(1))
-    assert solution.certificate is not None
-    assert solution.certificate.facts.together is None
+    """Beyond the limit, the bound is that of plans without the rule; a lower limit is for ranks of leaders."""
+    spec = uneven(1, changes=Changes(demote_brokers=(1,), rebalance="all"))
+    problem = build(spec)
+    layout = lay_out(problem, 0, 1024)
+    about = facts(problem, layout, byte_loads(problem, layout, windows(problem, problem.balance)))
+    tries = 24 * 9**2
+    known = []
+    for most in (20 * tries, 20 * tries - 1, tries - 1):
+        monkeypatch.setattr(common_leader_program, "TOGETHER_CELLS", most)
+        found = with_slots(problem, layout, about)
+        known.append((found.together is not None, found.leader_ranks is not None))
+    assert [(True, True), (True, False), (False, False)] == known
+    assert planned(spec)[1].least_bytes >= 0
+
+
+def test_the_bound_knows_who_may_lead() -> None:
+    """Broker 1 has both partitions and is to be demoted: one replica has to move for a common broker that may lead."""
+    lists = {"orders": [(1, 2)], "clicks": [(1, 3)]}
+    changes = Changes(demote_brokers=(1,), rebalance="none")
+    sizes = {"orders": [7], "clicks": [5]}
+    problem, solution, _ = planned(
+        spec_of(no_racks(1, 2, 3, 4), lists, sizes=sizes, together=(NAMES,), changes=changes)
+    )
+    assert moved(problem, as_plan(solution.assignment))[0] == solution.least_bytes == 5
 
 
 def test_rows_alone_in_their_slot_are_in_none() -> None:
