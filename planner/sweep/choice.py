@@ -21,8 +21,15 @@ from planner.scoring.broker_loads import MEASURES
 from planner.strategies.optimum import UNKNOWN
 from planner.sweep import apart_sides, budget_steps
 from planner.sweep.candidates import ASKED, PART, SOLVED, Candidates, candidates
-from planner.sweep.pareto_front import front, fronts, moved_column
-from planner.sweep.sweep_result import SURVIVE_COLUMNS, SweepResult, ranking, ranking_of
+from planner.sweep.sweep_result import (
+    SURVIVE_COLUMNS,
+    SweepResult,
+    front,
+    fronts,
+    moved_column,
+    ranking,
+    ranking_of,
+)
 
 Row = Mapping[str, Any]
 
