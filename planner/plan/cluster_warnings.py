@@ -358,7 +358,8 @@ def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionCh
 
 
 def _named_rows(problem: Problem, rows: BoolArray | np.bool) -> str:
-    return _named([problem.partition_keys[row] for row in np.flatnonzero(rows).tolist()])
+    keys = problem.partition_keys
+    return _named([keys[row] for row in np.flatnonzero(rows).tolist()])
 
 
 def _named(partitions: Sequence[PartitionKey]) -> str:
