@@ -53,7 +53,7 @@ class Limit(NamedTuple):
     limit: str
 
 
-def asked(spec: Spec) -> Sizing:
+def sizing_of(spec: Spec) -> Sizing:
     """The spec's `sizing`. SetupError if it is missing, or beside placement, leader_racks, apart or together."""
     if spec.sizing is None:
         raise SetupError("the key sizing is missing; allowed: sizing, with at least brokers_per_rack")
@@ -65,7 +65,7 @@ def asked(spec: Spec) -> Sizing:
 
 def combinations(spec: Spec) -> tuple[Combination, ...]:
     """Every combination that `sizing` allows; each cluster once."""
-    sizing, found = asked(spec), dict[tuple[tuple[Broker, ...], tuple[int, ...]], Combination]()
+    sizing, found = sizing_of(spec), dict[tuple[tuple[Broker, ...], tuple[int, ...]], Combination]()
     for of in sizing.classes:
         for per_rack in range(sizing.per_rack[0], sizing.per_rack[1] + 1):
             for keeps in (True, False):
@@ -80,7 +80,7 @@ def _changed(spec: Spec, of: BrokerClass, per_rack: int, keeps: bool) -> tuple[t
     """The brokers to be added, and the ids of those to be removed; if the class has too many, its last ones go."""
     brokers = sorted(spec.cluster.brokers, key=lambda each: each.id)
     names = {broker.rack for broker in brokers if broker.rack is not None}
-    racks: list[str | None] = [*(asked(spec).racks or sorted(names))] or [None]
+    racks: list[str | None] = [*(sizing_of(spec).racks or sorted(names))] or [None]
     ids = free_ids({broker.id for broker in brokers})
     added, stay = list[Broker](), set[int]()
     for rack in racks:
@@ -97,7 +97,7 @@ def spec_of(spec: Spec, combination: Combination, *, capped: bool = False) -> Sp
 
     `capped`: `replicas_per_broker` is a cap of each broker.
     """
-    most = asked(spec).replicas_per_broker if capped else None
+    most = sizing_of(spec).replicas_per_broker if capped else None
 
     def brokers(of: Iterable[Broker]) -> tuple[Broker, ...]:
         return tuple(replace(each, max_replicas=min(most, each.max_replicas or most)) if most else each for each in of)
@@ -110,7 +110,7 @@ def spec_of(spec: Spec, combination: Combination, *, capped: bool = False) -> Sp
         new_partitions=spec.changes.new_partitions,
     )
     sweep = replace(spec.sweep, growth=(), variants=())
-    limits = SpecLimits(disk_used_ppm=asked(spec).disk_used_ppm)
+    limits = SpecLimits(disk_used_ppm=sizing_of(spec).disk_used_ppm)
     return replace(spec, cluster=cluster, changes=changes, limits=limits, sweep=sweep, budget=Budget())
 
 
@@ -223,7 +223,7 @@ class _SizingQuestion:
     @classmethod
     def of(cls, study: SizingStudy, combination: Combination) -> Self:
         """The loads of a combination in all months."""
-        sizing = asked(study.spec)
+        sizing = sizing_of(study.spec)
         case = case_of(spec_of(study.spec, combination, capped=True), "", "", 0, sizing.months)
         built = replace(without(case.forecast.problem), scenario_names=study.hour_names, scenario_hours=study.hours)
         months = [case.forecast.at(month) for month in range(sizing.months + 1)]

@@ -16,7 +16,7 @@ from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOR, Drawing, Mark
 from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, told
 from planner.whatif.brokers_for_growth import Row
-from planner.whatif.sizing import Combination, asked, spec_of
+from planner.whatif.sizing import Combination, sizing_of, spec_of
 
 FORMAT_VERSION = "1.0"
 _SHOWN, _POINTS_NAMED = 12, 12
@@ -26,7 +26,7 @@ _OF_ALL = ("disk", "network", "replicas")
 
 def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequence[Row]) -> SizesDocument:
     """The whole document: `today` is the row of today's cluster, `rows` those of the combinations, in order."""
-    months = asked(spec).months
+    months = sizing_of(spec).months
     drafts = [
         SizeRow(
             **row,
@@ -63,7 +63,7 @@ def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequen
 
 def _price(spec: Spec) -> float | None:
     """The monthly price of a spec's brokers; None if any has no price. A broker's class follows from its capacity."""
-    cents, prices = 0, dict(asked(spec).prices)
+    cents, prices = 0, dict(sizing_of(spec).prices)
     classes = {each.broker(0, None).capacity: each.name for each in reversed(spec.growth.classes)}
     for broker in spec.all_brokers:
         if broker.id in spec.changes.leaving:
@@ -102,7 +102,7 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
         yield f"{counted(unplanned, 'cluster')} not planned: their brokers together are too small even today"
     if any(row.price is None for row in sizes):
         yield "a price is unknown where sizing.prices has none for a broker's class"
-    if asked(spec).survive != "none":
+    if sizing_of(spec).survive != "none":
         single = int((build(spec).replication_factors == 1).sum())
         if single:
             yield f"{counted(single, 'partition')} with a single replica: offline without the broker, whatever you buy"
