@@ -27,7 +27,7 @@ from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.strategies.work_limits import SIZED
-from planner.whatif.brokers_for_growth import COPIED, GrowthCase, Row, case_of, copied, free_ids
+from planner.whatif.brokers_for_growth import COPIED, CaseRow, GrowthCase, case_of, copied, free_ids
 
 
 @dataclass(frozen=True)
@@ -137,20 +137,20 @@ TASKS_EACH = 8
 _NOTHING = Combination(0, "", 0, True, (), ())
 
 
-def as_it_is(spec: Spec) -> Row:
+def as_it_is(spec: Spec) -> CaseRow:
     """The row of today's cluster; nothing moves."""
     question = _SizingQuestion.of(SizingStudy.of(spec), _NOTHING)
     problem = question.problem
     return _lasting(question.first(problem.replicas, problem.leaders))
 
 
-def questions(spec: Spec, wanted: Iterable[Combination]) -> list[Callable[[], Row]]:
+def questions(spec: Spec, wanted: Iterable[Combination]) -> list[Callable[[], CaseRow]]:
     """The functions that give the combinations' rows."""
     study = SizingStudy.of(spec)
     return [partial(evaluate, study, each) for each in wanted]
 
 
-def evaluate(study: SizingStudy, combination: Combination) -> Row:
+def evaluate(study: SizingStudy, combination: Combination) -> CaseRow:
     """A combination's row: whether it lasts, which limit it reaches first, and what its plan copies.
 
     If there is no plan, because none is possible or all brokers together are too small, the copied amounts are None.
@@ -181,13 +181,13 @@ _OF_PLANS = (*COPIED, "least_bytes")
 _First = tuple[Limit | None, float | None]
 
 
-def _lasting(first: _First) -> Row:
+def _lasting(first: _First) -> CaseRow:
     limit, used = first
     reached = limit._asdict() if limit else dict.fromkeys(Limit._fields)
     return {"holds": limit is None, **reached, "used_percent": None if used is None else round(100 * used, 1)}
 
 
-def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_First, Row]]:
+def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_First, CaseRow]]:
     """At most `most` plans, each with its first limit; none after the first that lasts."""
     problem, basis = question.problem, ScoringBasis.of(without(question.problem))
     balance, end = problem.balance, question.case.forecast.problem

@@ -15,7 +15,7 @@ from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, 
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOR, Drawing, Mark
 from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, told
-from planner.whatif.brokers_for_growth import Row
+from planner.whatif.brokers_for_growth import CaseRow
 from planner.whatif.sizing import Combination, sizing_of, spec_of
 
 FORMAT_VERSION = "1.0"
@@ -24,7 +24,7 @@ _SHOWN, _POINTS_NAMED = 12, 12
 _OF_ALL = ("disk", "network", "replicas")
 
 
-def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequence[Row]) -> SizesDocument:
+def document(spec: Spec, wanted: Sequence[Combination], today: CaseRow, rows: Sequence[CaseRow]) -> SizesDocument:
     """The whole document: `today` is the row of today's cluster, `rows` those of the combinations, in order."""
     months = sizing_of(spec).months
     drafts = [
@@ -173,7 +173,7 @@ def _limit(of: FirstLimit) -> str:
     return f"{of.limit}{together if of.broker is None else f', broker {of.broker}'}"
 
 
-def short(row: Row) -> str | None:
+def short(row: CaseRow) -> str | None:
     """Says when a cluster reaches a limit; None if it lasts."""
     first = FirstLimit(month=row["month"], broker=row["broker"], limit=row["limit"])
     return None if row["holds"] else f"number {row['number']} {_until(row['month'])}: {_limit(first)}"
