@@ -34,6 +34,7 @@ CaseRow = Mapping[str, Any]
 # Columns of a row: what a plan takes, and what brokers hold at the end.
 COPIED, _ENDS = ("bytes_moved", "replicas_moved", "leaders_changed"), ("size_bytes", "network_in", "network_out")
 _SIZE, _IN, _OUT = map(MEASURES.index, _ENDS)
+WHEN_REACHED = "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
 # Growing a cluster to more than this many times its brokers at once is unrealistic, and such plans take long.
 MOST_TIMES = 4
 # In more racks than this, not every number of brokers is tried, because each is planned.

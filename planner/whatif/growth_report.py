@@ -30,6 +30,7 @@ from planner.whatif.brokers_for_growth import (
     COPIED,
     MOST_TIMES,
     PLANNED,
+    WHEN_REACHED,
     CaseRow,
     GrowthCase,
     at_least,
@@ -220,7 +221,7 @@ def _notes(spec: Spec, cases: Sequence[GrowthCase]) -> Iterator[str]:
         yield f"stored bytes are under a third or over 3 times of what rates and retention give; check both: {named}"
     yield from spec.cluster.outgrown
     yield "retention and segments are Kafka's defaults (7 days, 1 GiB) where a topic's configuration doesn't state them"
-    yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
+    yield WHEN_REACHED
 
 
 def _unlike_retention(ahead: Forecast) -> Iterator[str]:

@@ -15,7 +15,7 @@ from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, 
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOR, Drawing, Mark
 from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, told
-from planner.whatif.brokers_for_growth import CaseRow
+from planner.whatif.brokers_for_growth import WHEN_REACHED, CaseRow
 from planner.whatif.sizing import Combination, sizing_of, spec_of
 
 FORMAT_VERSION = "1.0"
@@ -53,7 +53,7 @@ def document(spec: Spec, wanted: Sequence[Combination], today: CaseRow, rows: Se
         format_version=FORMAT_VERSION,
         cluster=spec.cluster.name,
         months=months,
-        today=FirstLimit(month=today["month"], broker=today["broker"], limit=today["limit"]),
+        today=_first_limit(today),
         sizes=sizes,
         chosen=_cheapest(held),
         horizons=tuple(horizons),
@@ -109,7 +109,7 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
     if spec.week is None or not spec.week.planned_for:
         yield "the network is judged by mean rates; balance.at and cluster.load add the busiest hours of the week"
     yield from spec.cluster.outgrown
-    yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
+    yield WHEN_REACHED
 
 
 def view(document: SizesDocument) -> View:
@@ -175,8 +175,11 @@ def _limit(of: FirstLimit) -> str:
 
 def short(row: CaseRow) -> str | None:
     """Says when a cluster reaches a limit; None if it lasts."""
-    first = FirstLimit(month=row["month"], broker=row["broker"], limit=row["limit"])
-    return None if row["holds"] else f"number {row['number']} {_until(row['month'])}: {_limit(first)}"
+    return None if row["holds"] else f"number {row['number']} {_until(row['month'])}: {_limit(_first_limit(row))}"
+
+
+def _first_limit(row: CaseRow) -> FirstLimit:
+    return FirstLimit(month=row["month"], broker=row["broker"], limit=row["limit"])
 
 
 def _sizes_table(document: SizesDocument) -> Table[SizeRow]:
