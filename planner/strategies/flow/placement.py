@@ -161,8 +161,6 @@ def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving:
 def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
     """For several replicas per (row, group): a bipartite flow finds different brokers, none of which the row is on."""
     entering = np.flatnonzero(entered.sum(axis=1))
-    if not len(entering):
-        return np.zeros((2, 0), dtype=np.int32)
     # A pair (place in `entering`, broker) may be dealt if the row enters the broker's group, the topic has room on the
     # broker, and the row isn't on it already.
     may_deal = (entered[entering][:, layout.groups] > 0) & (arriving[layout.topics[entering]] > 0)
