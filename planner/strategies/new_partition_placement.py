@@ -235,8 +235,7 @@ def filled(filling: Filling) -> BoolArray:
     for kinds in _KINDS:
         try:
             placed = _cheapest(filling, kinds)
-            if placed is None:
-                raise AssertionError("the rows have a placement already")
+            assert placed is not None, "the rows have a placement already"
             if filling.disks is None or not len(filling.disks.too_full(placed.on)):
                 return placed.on
             within = filling.disks.within(placed, partial(_cheapest, filling, kinds))
