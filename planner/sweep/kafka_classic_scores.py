@@ -149,7 +149,8 @@ class _ReplicaPlaces:
         positions = [np.flatnonzero(factors > position) for position in range(int(factors.max()))]
         row, ends = np.concatenate(positions), np.cumsum([len(each) for each in positions])
         spans = [(slice(end - len(each), end), each) for each, end in zip(positions, ends.tolist(), strict=True)]
-        source = problem.copied_from
+        # New partitions have no broker to be copied from, so they get any: nothing is copied of them.
+        source = problem.copied_from.clip(min=0)
         here = np.zeros((problem.rows, len(problem.broker_ids) + 1), dtype=bool)
         here[np.arange(problem.rows)[:, None], problem.replicas] = True
         here[problem.is_new] = True  # new partitions are created, not copied

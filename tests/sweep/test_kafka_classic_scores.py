@@ -15,7 +15,7 @@ from benchmarks import cases
 from planner.model import build_problem
 from planner.model.balance import NO_TOLERANCE, Tolerance
 from planner.model.problem import Problem
-from planner.model.spec import Growth, Sweep
+from planner.model.spec import Changes, Growth, NewPartitions, Sweep
 from planner.scoring.independent_check import check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.strategies import kafka_classic
@@ -166,6 +166,18 @@ def test_sums_of_the_benchmarks_clusters(name: str) -> None:
     problem = build_problem.build(cases.to_spec(cases.make(name)))
     assert kafka_classic_scores.has_sums(ScoringBasis.of(problem))
     assert_sums_alike(problem, [1, 2, 3])
+
+
+def test_sums_of_clusters_with_new_partitions() -> None:
+    """Topics to create and partitions to add are placed and led, but nothing is copied of them."""
+    config = (("min.insync.replicas", "2"),)
+    new = (NewPartitions("new", 0, 5, 3, config, size_bytes=7), NewPartitions("x", 4, 6, 2, bytes_in_per_sec=3))
+    lists, sizes = {"x": [(1, 2), (2, 3), (3, 1), (1, 3)], "y": [(2, 1, 3)]}, {"x": [5, 6, 7, 8], "y": [9]}
+    changes = Changes(new_partitions=new, rebalance="all")
+    for brokers in (no_racks(1, 2, 3, 4), {1: "a", 2: "b", 3: "c", 4: "a"}):
+        problem = problem_of(brokers, lists, sizes=sizes, changes=changes)
+        assert kafka_classic_scores.has_sums(ScoringBasis.of(problem))
+        assert_sums_alike(problem, [1, 2, 3])
 
 
 def test_what_sums_do_not_answer_is_placed_one_by_one() -> None:
