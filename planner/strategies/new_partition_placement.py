@@ -12,8 +12,6 @@ replica less of one of these sizes in every placement within the limits, so ther
 cheapest case comes first, so the first placement within the limits is the most even one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Places the rows of a layout by one min-cost flow, and turns the flow into replica lists."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
