@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.model.errors import InfeasibleError
-from planner.model.formats import brokers, counted
+from planner.model.formats import brokers, counted, enumerated
 from planner.model.interrupts import give_back
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.window_excess import weight
@@ -69,11 +69,13 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
 def _why_infeasible(problem: Problem, layout: Layout) -> str:
     count = len(layout.targets)
     rules = ["every partition's replication factor"]
-    rules += ["an even spread over racks (rack_aware)"] * problem.racks_matter
-    rules += ["max_replicas"] * (problem.caps is not None)
+    if problem.racks_matter:
+        rules.append("an even spread over racks (rack_aware)")
+    if problem.caps is not None:
+        rules.append("max_replicas")
     closed = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
     return (
-        f"no assignment keeps {' and '.join(', '.join(rules).rsplit(', ', 1))} on the brokers that stay; "
+        f"no assignment keeps {enumerated(rules)} on the brokers that stay; "
         f"{counted(count, 'broker')} {'is' if count == 1 else 'are'} left for a replication factor of up to "
         f"{layout.factors.max(initial=0)}"
         + (f", and new replicas can't go to {brokers(closed)} (cordoned.log.dirs)" if closed else "")
