@@ -116,8 +116,9 @@ def has_sums(basis: ScoringBasis) -> bool:
         return False
     weights = (problem.size_bytes, problem.bytes_in_per_sec, problem.bytes_out_per_sec)
     totals = [float((each.astype(np.float64) * (factors + 1)).sum()) for each in weights]
-    rules = (problem.out_of_sync, problem.deferred, problem.cordoned, problem.together, basis.windows.topic_leaders)
-    plain = all(rule is None for rule in rules) and not (problem.racks_as_today or basis.scenarios)
+    rules = (problem.allowed, problem.leader_ranks, problem.out_of_sync, problem.deferred, problem.cordoned)
+    others = (problem.together, basis.windows.topic_leaders)
+    plain = all(rule is None for rule in (*rules, *others)) and not (problem.racks_as_today or basis.scenarios)
     small = problem.rows * targets <= _MOST_BYTES and len(problem.topic_names) * targets * 8 <= _MOST_BYTES
     return plain and small and sum(totals) < _EXACT
 

@@ -14,6 +14,7 @@ from properties import examples
 from benchmarks import cases
 from planner.model import build_problem
 from planner.model.balance import NO_TOLERANCE, Tolerance
+from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Growth, NewPartitions, Sweep
 from planner.scoring.independent_check import check
@@ -181,14 +182,19 @@ def test_sums_of_clusters_with_new_partitions() -> None:
 
 
 def test_what_sums_do_not_answer_is_placed_one_by_one() -> None:
-    """No sums for partitions that stay, scenarios, windows of topics' leaders, too large factors, and huge sizes."""
+    """No sums for rules on placement and leaders, which they would count as kept, for partitions that stay, scenarios,
+    windows of topics' leaders, too large factors, and huge sizes.
+    """
     plain = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3)]})
     topic_leaders = replace(plain.balance, topic_leaders=Tolerance("spread", 1))
     others = (
+        problem_of(no_racks(1, 2, 3), {"x": [(1, 2)]}, placement=(PlacementRuleRow("x", "s", (1, 2), False),)),
+        problem_of({1: "a", 2: "b"}, {"x": [(1, 2)]}, leader_racks=(LeaderRacksRow("x", ("a",)),)),
+        problem_of(no_racks(1, 2, 3), {"x": [(1, 2)]}, changes=Changes(demote_brokers=(1,), rebalance="all")),
         replace(plain, movable=np.array([True, False])),
         problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3)]}, sweep=Sweep(growth=(Growth("twice", "x", 2.0),))),
         replace(plain, balance=topic_leaders),
         replace(plain, replication_factors=np.array([2, 4], dtype=np.int32)),
         replace(plain, size_bytes=np.array([1 << 55, 1])),
     )
-    assert [True, *[False] * 5] == [kafka_classic_scores.has_sums(ScoringBasis.of(each)) for each in (plain, *others)]
+    assert [True, *[False] * 8] == [kafka_classic_scores.has_sums(ScoringBasis.of(each)) for each in (plain, *others)]
