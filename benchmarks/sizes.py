@@ -17,7 +17,7 @@ from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
 from planner.model.balance import Balance
 from planner.model.spec import BrokerClass, Changes, Monthly, Rate, Sizing, Spec
 from planner.whatif import sizing
-from planner.whatif.brokers_for_growth import Row
+from planner.whatif.brokers_for_growth import CaseRow
 from planner.whatif.sizing import Combination
 
 PARTITIONS, SEED = 5_000, 1
@@ -52,7 +52,7 @@ class Sized:
     cpu_seconds: float
     chain_seconds: float
     worker_peak_bytes: int
-    rows: tuple[Row, ...]
+    rows: tuple[CaseRow, ...]
 
     @property
     def job_seconds(self) -> float:

@@ -7,6 +7,7 @@ but its figures describe the cluster as it was.
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,7 +87,7 @@ class Now:
     at_end: Mapping[str, int] = field(default_factory=dict)
     disagreements: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def tells_configs(self) -> bool:
         """True if any topic has configuration: then the topics' own configuration is known completely."""
         return any(topic.config or topic.effective_config for topic in self.topics.values())

@@ -160,7 +160,7 @@ def _write_row(path: Path, spec: Spec, wanted: Sequence[sizing.Combination], num
     output_folder.require_unread("--output", out, reading.files_read(path, spec))
     title = f"Written by planner size for {printable(path.name)}: the brokers of one row are under changes."
     output_folder.require_unchanged(out, f"planner size of {path}", title)
-    of, used = wanted[number - 1], sizing.asked(spec).disk_used_ppm
+    of, used = wanted[number - 1], sizing.sizing_of(spec).disk_used_ppm
     share = None if used == PPM else f"{exact(used / 10_000)}%"
     try:
         text = with_brokers(path.read_text(encoding="utf-8-sig"), of.added, of.removed, of.broker_class, share, title)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import click
 
 from planner.cli.output import FILE, PATH, Format, echo_json, format_option, show_found, show_view
-from planner.inputs.importers.state_parts import TOPIC_NAME
+from planner.inputs.importers.state_parts import OF_TOPIC_NAME, TOPIC_NAME
 from planner.inputs.spec import reading
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file
@@ -162,8 +162,7 @@ def place(
         case "json":
             if not TOPIC_NAME.fullmatch(topic or ""):
                 said = f"--topic {topic!r} isn't possible" if topic else "--format json needs --topic"
-                characters = "1 to 249 of the characters a-z, A-Z, 0-9, dot, underscore and hyphen"
-                raise click.UsageError(f"{said}; allowed: the topic's name, {characters}")
+                raise click.UsageError(f"{said}; allowed: the topic's name, {OF_TOPIC_NAME}")
             rows = [{"topic": topic, "partition": first + n, "replicas": list(each)} for n, each in enumerate(lists)]
             echo_json({"version": 1, "partitions": rows})
         case "replica-assignment":

@@ -122,6 +122,11 @@ def brokers(ids: Iterable[int]) -> str:
     return f"{'broker' if len(distinct) == 1 else 'brokers'} {ranges(distinct)}"
 
 
+def enumerated(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, or `a, b and c`; at least one part."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
 def printable(text: str, at_most: int = 250) -> str:
     """`text` on one line without control characters (racks may have escape codes), cut to `at_most` characters."""
     shown = "".join(character if character.isprintable() else "�" for character in text[: at_most + 1])

@@ -7,7 +7,7 @@ from functools import partial
 from msgspec import structs
 
 from planner.model.cluster import LEADERS, Apart
-from planner.model.formats import above_bound, brokers, counted, gap_shown, size, words
+from planner.model.formats import above_bound, brokers, counted, enumerated, gap_shown, size, words
 from planner.model.problem import Problem
 from planner.model.spec import Spec
 from planner.plan import bound_json
@@ -60,7 +60,7 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
     if certificate is not None and gap and not forced_only and starts_of_topics:
         why += SEARCHED
     if certificate is not None and proposal.wider:
-        of = _and([words(window) for window in proposal.wider])
+        of = enumerated([words(window) for window in proposal.wider])
         why += f". The windows of {of} are wider than asked for, because a disk would otherwise be above its limit"
     if certificate is not None and replicas:
         # With other starts of the windows, a plan that copies as many bytes may be better by the later criteria.
@@ -228,25 +228,21 @@ def bounded(plan: Plan) -> str:
     limited = not plan.bound.excess and any(row.disk_bytes for row in plan.brokers)
     kept = ("placement rules", of.placement), ("apart rules", split), ("together rules", of.together)
     rules = [f"the {rule}" for rule, asked in (*kept, ("caps", capped), ("disk limits", limited)) if asked]
-    does += [f"keeps {_and(rules)}"] if rules else []
+    does += [f"keeps {enumerated(rules)}"] if rules else []
     if cordoned := [row.id for row in plan.brokers if row.cordoned]:
         does.append(f"copies nothing to the cordoned {brokers(cordoned)}")
     if plan.changes.rebalance == "all" and (of.topics.exclude or of.topics.include != ("*",)):
         does.append("leaves excluded topics where they are")
     if of.topics.on_brokers:
-        does.append(f"changes only partitions on {_and([f'broker {broker}' for broker in of.topics.on_brokers])}")
+        does.append(f"changes only partitions on {enumerated([f'broker {broker}' for broker in of.topics.on_brokers])}")
     if plan.unfinished and plan.unfinished.partitions:
         does.append(f"leaves the same {counted(plan.unfinished.partitions, 'partition')} for later")
-    return _and(does or ["makes these changes"])
+    return enumerated(does or ["makes these changes"])
 
 
 def covered(plan: Plan) -> str:
     """Which plans the bound applies to: ` of this step that ends as even as this one`."""
     return f"{' of this step' if plan.unfinished else ''}{of_split(plan)} that {bounded(plan)}"
-
-
-def _and(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
 def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "", replicas: int = 0) -> str:

@@ -8,14 +8,14 @@ from msgspec import structs
 
 from planner.model.build_problem import build, today
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
-from planner.model.spec import Spec
+from planner.model.spec import Budget, Spec
 from planner.plan.document import request_types
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after, on_all_brokers
 from planner.scoring.missed_targets import relaxed_of_mode
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import optimum
-from planner.sweep.budget_steps import TERMS, asked
+from planner.sweep.budget_steps import TERMS
 
 
 def section(
@@ -25,7 +25,7 @@ def section(
 
     `problem` is the problem that was planned: the spec's, or its first step (see `budget_steps`).
     """
-    if not asked(spec.budget):
+    if spec.budget == Budget():
         return None
     return request_types.BudgetSection(
         limits=spec.budget,

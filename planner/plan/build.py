@@ -15,7 +15,6 @@ from planner import __version__
 from planner.execution import (
     batch_costs_and_risks,
     batch_cutting,
-    batch_order_for_disks,
     limits_and_safety,
     log_dir_placement,
     throttle_and_batch_defaults,
@@ -319,4 +318,4 @@ def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> 
     if not (spec.cluster.sizes_known and limits_and_safety.filled_above(spec, found)):
         return found
     most = limits_and_safety.most_on_disks(spec, found.peaks, held)
-    return cost(batch_order_for_disks.within_disks(found.batches, held, most))
+    return cost(batch_cutting.within_disks(found.batches, held, most))

@@ -149,9 +149,9 @@ def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
     yield from not_led_as_asked(spec, problem, assignment)
     yield from led_elsewhere(spec, problem, assignment)
     yield from not_led_while_down(spec, problem, assignment)
-    if (stay := misplaced(problem, assignment) & ~problem.movable & ~problem.waits).any():
-        told = "on brokers that placement or apart forbids: topics.on_brokers keeps them there"
-        yield f"{_named_rows(problem, stay)} {told}"
+    stay = misplaced(problem, assignment) & ~problem.movable & ~problem.waits
+    where = "on brokers that placement or apart forbids: topics.on_brokers keeps them there"
+    yield from _rows_told(problem, stay, where)
     yield from preferred_above_caps(problem, assignment)
     off, caps = problem.out_of_sync, problem.caps
     if off is not None and caps is not None and (off := off & problem.targets).any():
@@ -186,9 +186,8 @@ def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterat
     who = f"demoted {some(list(map(str, spec.changes.demote_brokers)), 'broker')}"
     only = f"with replicas only on {who}: still led there, and offline while that is down"
     other = f"still led by {who}: they stay as they are, or no other of their replicas is in sync"
-    for rows, text in ((alone, only), (~alone & (leaders >= 0) & demoted[leaders], other)):
-        if rows.any():
-            yield f"{_named_rows(problem, rows)} {text}"
+    yield from _rows_told(problem, alone, only)
+    yield from _rows_told(problem, ~alone & (leaders >= 0) & demoted[leaders], other)
 
 
 def not_led_as_asked(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
@@ -206,9 +205,8 @@ def not_led_as_asked(spec: Spec, problem: Problem, assignment: IntArray) -> Iter
         (badly & demoted[assignment[:, 0]], "changes.demote_brokers"),
         (badly & ~demoted[assignment[:, 0]], "leader_racks"),
     ):
-        if (rows & stay).any():
-            told = f"without a leader, so not led as {rule} asks: plan again once a replica in sync is back"
-            yield f"{_named_rows(problem, rows & stay)} {told}"
+        why = f"without a leader, so not led as {rule} asks: plan again once a replica in sync is back"
+        yield from _rows_told(problem, rows & stay, why)
 
 
 def led_elsewhere(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
@@ -216,9 +214,8 @@ def led_elsewhere(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
     if spec.leader_racks and any(rule.by.endswith(LEADERS) for rule in spec.apart):
         alone = replace(problem, leader_ranks=build(replace(spec, apart=())).leader_ranks)
         rows = badly_led(alone, assignment) & ~badly_led(problem, assignment)
-        if rows.any():
-            told = "not led in the rack that leader_racks prefers: apart leaves it to other topics"
-            yield f"{_named_rows(problem, rows)} {told}"
+        why = "not led in the rack that leader_racks prefers: apart leaves it to other topics"
+        yield from _rows_told(problem, rows, why)
 
 
 def not_led_while_down(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
@@ -230,11 +227,9 @@ def not_led_while_down(spec: Spec, problem: Problem, assignment: IntArray) -> It
     rows &= (
         problem.movable & ~problem.waits & ~np.isin(problem.broker_ids[assignment[:, 0]], spec.changes.demote_brokers)
     )
-    if rows.any():
-        held = np.isin(np.arange(len(off)), assignment[rows])
-        down = brokers(problem.broker_ids[off & held].tolist())
-        told = f"while {down} can't lead (in no ISR); plan again once all is in sync"
-        yield f"{_named_rows(problem, rows)} not led in the rack that leader_racks prefers, {told}"
+    down = brokers(problem.broker_ids[off & np.isin(np.arange(len(off)), assignment[rows])].tolist())
+    why = f"while {down} can't lead (in no ISR); plan again once all is in sync"
+    yield from _rows_told(problem, rows, f"not led in the rack that leader_racks prefers, {why}")
 
 
 def crowded(problem: Problem, assignment: IntArray) -> Iterator[str]:
@@ -357,8 +352,11 @@ def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionCh
     ]
 
 
-def _named_rows(problem: Problem, rows: BoolArray | np.bool) -> str:
-    return _named([problem.partition_keys[row] for row in np.flatnonzero(rows).tolist()])
+def _rows_told(problem: Problem, rows: BoolArray | np.bool, text: str) -> Iterator[str]:
+    """What is to be said of these rows (P,), which are named first; nothing if there are none."""
+    if rows.any():
+        keys = problem.partition_keys
+        yield f"{_named([keys[row] for row in np.flatnonzero(rows).tolist()])} {text}"
 
 
 def _named(partitions: Sequence[PartitionKey]) -> str:

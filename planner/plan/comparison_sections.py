@@ -23,7 +23,7 @@ from planner.sweep.candidates import CANDIDATE_SCHEMA, KAFKA_STRATEGIES, generat
 from planner.sweep.candidates import candidates as candidates_of
 from planner.sweep.choice import Chosen, Row, Swept, rule_of, rule_text, scores
 from planner.sweep.evaluate import evaluated
-from planner.sweep.sweep_result import best, ranking_of, sampled
+from planner.sweep.sweep_result import best, moved_column, ranking_of, sampled
 
 _COMPARED = (
     "candidate",
@@ -121,7 +121,7 @@ def asked_of(spec: Spec, problem: Problem) -> Problem:
 
 def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[comparison_types.ParetoRow, ...]:
     """The Pareto front of all alternatives, by bytes moved; the plan is in it even if another candidate beats it."""
-    moved = "bytes_moved" if tried[0].spec.cluster.sizes_known else "replicas_moved"
+    moved = moved_column(tried[0].problem)
     points = ((at, row) for at, each in enumerate(tried) for row in each.result.front.to_pylist())
     # Keeps the points that no other point beats in both bytes and imbalance; the first of equal ones.
     kept: list[tuple[int, Row]] = []

@@ -55,8 +55,7 @@ def under(problem: Problem, number: int) -> Problem:
             balance=replace(problem.balance, disk=NO_TOLERANCE),
             disk_limit_bytes=np.full_like(problem.disk_limit_bytes, -1),
         )
-    if problem.scenario_ppm is None:
-        raise ValueError("the problem has no scenarios")
+    assert problem.scenario_ppm is not None, "the problem has scenarios"
     ppm = problem.scenario_ppm[number]
     return replace(
         without(problem),

@@ -12,8 +12,6 @@ replica less of one of these sizes in every placement within the limits, so ther
 cheapest case comes first, so the first placement within the limits is the most even one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -235,8 +233,7 @@ def filled(filling: Filling) -> BoolArray:
     for kinds in _KINDS:
         try:
             placed = _cheapest(filling, kinds)
-            if placed is None:
-                raise AssertionError("the rows have a placement already")
+            assert placed is not None, "the rows have a placement already"
             if filling.disks is None or not len(filling.disks.too_full(placed.on)):
                 return placed.on
             within = filling.disks.within(placed, partial(_cheapest, filling, kinds))

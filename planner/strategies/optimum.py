@@ -41,7 +41,7 @@ from planner.strategies.load_windows.balanced_placement import even
 from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads
 from planner.strategies.load_windows.certificates import Question, certified, outside_more
 from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram
-from planner.strategies.load_windows.window_positions import BestPosition, Started, cheapest
+from planner.strategies.load_windows.window_positions import BestPosition, Started, best_position
 from planner.strategies.work_limits import ASKED, Effort, Worth
 
 # Prices of loads may add up to three times the bytes to a cost, in units of 1 / GRAIN.
@@ -207,7 +207,7 @@ def _assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, share
 def _cheapest(asked: _Asked, effort: Effort) -> BestPosition:
     """The flow's placement at the cheapest start of its windows, brought into the windows of bytes."""
     problem, balance, layout, wanted, grown, of_bytes, _ = asked
-    return cheapest(
+    return best_position(
         problem,
         balance,
         layout,

@@ -44,11 +44,6 @@ _COSTLY = {"bytes_moved": BYTE_WINDOWS, "replicas_moved": ("replicas", *BYTE_WIN
 _OPEN = Balance(*[NO_TOLERANCE] * 7)
 
 
-def asked(budget: Budget) -> bool:
-    """True if the budget limits anything."""
-    return any(getattr(budget, term) is not None for term in TERMS)
-
-
 def amounts(term: str, taken: int, allowed: int) -> tuple[str, str]:
     """How much of a term is taken, exactly, and how much is allowed, as written in the YAML."""
     return (exactly(taken), stated(allowed)) if term == "bytes_moved" else (str(taken), str(allowed))
@@ -130,7 +125,7 @@ def first_step(problem: Problem) -> Problem:
     """The problem unchanged if its budget pays for everything, or for no change at all. Else the partitions that wait
     are not movable and keep their number of replicas; they are `deferred` if they must change.
     """
-    if not asked(problem.budget):
+    if problem.budget == Budget():
         return problem
     try:
         # What each partition takes at least, however uneven the plan.

@@ -23,7 +23,7 @@ import pyarrow as pa
 from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE, WINDOWS, Balance, BalanceGrid, Tolerance
 from planner.model.build_problem import rows_to_place, today
 from planner.model.problem import LongArray, Problem
-from planner.model.spec import Sweep
+from planner.model.spec import Budget, Sweep
 from planner.strategies import kafka_classic, kafka_striped, optimum, work_limits
 from planner.strategies.optimum import Proposal
 from planner.sweep import budget_steps
@@ -266,7 +266,7 @@ def of_row(values: Mapping[str, Any]) -> Candidate:
 
 def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[CandidateRun]:
     """Optima: first the grid of windows, starting with the balance asked for; then tie-break seeds at this balance."""
-    budgeted, sure, of_grid = budget_steps.asked(problem.budget), 1, 1 if any(sweep.grid.values()) else _OWN_GRID
+    budgeted, sure, of_grid = problem.budget != Budget(), 1, 1 if any(sweep.grid.values()) else _OWN_GRID
     if budgeted:
         sure, of_grid = _LEAST_OF_LADDER, _OF_LADDER
     scenarios = (ALL_SCENARIOS, NO_SCENARIOS) if problem.scenario_names else (NO_SCENARIOS,)
@@ -323,7 +323,7 @@ def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
     that differ from it in the fewest windows come first.
     """
     wanted = problem.balance
-    if budget_steps.asked(problem.budget):
+    if problem.budget != Budget():
         return budget_steps.ladder(problem)
     if problem.rebalance != "all":
         return [wanted]

@@ -16,13 +16,20 @@ from planner.model.balance import exact
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.formats import exactly, number, percent, size, stated
 from planner.model.problem import Problem
-from planner.model.spec import Changes, Choice, Spec
+from planner.model.spec import Budget, Changes, Choice, Spec
 from planner.scoring.broker_loads import MEASURES
 from planner.strategies.optimum import UNKNOWN
 from planner.sweep import apart_sides, budget_steps
 from planner.sweep.candidates import ASKED, PART, SOLVED, Candidates, candidates
-from planner.sweep.pareto_front import front, fronts, moved_column
-from planner.sweep.sweep_result import SURVIVE_COLUMNS, SweepResult, ranking, ranking_of
+from planner.sweep.sweep_result import (
+    SURVIVE_COLUMNS,
+    SweepResult,
+    front,
+    fronts,
+    moved_column,
+    ranking,
+    ranking_of,
+)
 
 Row = Mapping[str, Any]
 
@@ -168,7 +175,7 @@ def rule_text(aims: Iterable[str], survive: str = "none", *, sizes_known: bool =
 def rule_of(spec: Spec) -> Choice:
     """The rule in use: with a budget, `asked` means `within_budget`."""
     rule = spec.sweep.choice
-    return Choice("within_budget") if rule.rule == "asked" and budget_steps.asked(spec.budget) else rule
+    return Choice("within_budget") if rule.rule == "asked" and spec.budget != Budget() else rule
 
 
 def _best(tried: Swept, rule: Choice) -> BestCandidate:

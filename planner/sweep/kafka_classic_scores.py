@@ -116,8 +116,9 @@ def has_sums(basis: ScoringBasis) -> bool:
         return False
     weights = (problem.size_bytes, problem.bytes_in_per_sec, problem.bytes_out_per_sec)
     totals = [float((each.astype(np.float64) * (factors + 1)).sum()) for each in weights]
-    rules = (problem.out_of_sync, problem.deferred, problem.cordoned, problem.together, basis.windows.topic_leaders)
-    plain = all(rule is None for rule in rules) and not (problem.racks_as_today or basis.scenarios)
+    rules = (problem.allowed, problem.leader_ranks, problem.out_of_sync, problem.deferred, problem.cordoned)
+    others = (problem.together, basis.windows.topic_leaders)
+    plain = all(rule is None for rule in (*rules, *others)) and not (problem.racks_as_today or basis.scenarios)
     small = problem.rows * targets <= _MOST_BYTES and len(problem.topic_names) * targets * 8 <= _MOST_BYTES
     return plain and small and sum(totals) < _EXACT
 
@@ -149,7 +150,8 @@ class _ReplicaPlaces:
         positions = [np.flatnonzero(factors > position) for position in range(int(factors.max()))]
         row, ends = np.concatenate(positions), np.cumsum([len(each) for each in positions])
         spans = [(slice(end - len(each), end), each) for each, end in zip(positions, ends.tolist(), strict=True)]
-        source = problem.copied_from
+        # New partitions have no broker to be copied from, so they get any: nothing is copied of them.
+        source = problem.copied_from.clip(min=0)
         here = np.zeros((problem.rows, len(problem.broker_ids) + 1), dtype=bool)
         here[np.arange(problem.rows)[:, None], problem.replicas] = True
         here[problem.is_new] = True  # new partitions are created, not copied

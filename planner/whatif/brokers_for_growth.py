@@ -30,10 +30,11 @@ from planner.sweep.apart_sides import with_sides
 
 PLANNED: Final = "as planned"
 # The result of a case: numbers, and lists by broker.
-Row = Mapping[str, Any]
+CaseRow = Mapping[str, Any]
 # Columns of a row: what a plan takes, and what brokers hold at the end.
 COPIED, _ENDS = ("bytes_moved", "replicas_moved", "leaders_changed"), ("size_bytes", "network_in", "network_out")
 _SIZE, _IN, _OUT = map(MEASURES.index, _ENDS)
+WHEN_REACHED = "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
 # Growing a cluster to more than this many times its brokers at once is unrealistic, and such plans take long.
 MOST_TIMES = 4
 # In more racks than this, not every number of brokers is tried, because each is planned.
@@ -70,11 +71,11 @@ def cases(spec: Spec, months: int) -> tuple[GrowthCase, ...]:
     return tuple(found)
 
 
-def evaluate(case: GrowthCase) -> Row:
+def evaluate(case: GrowthCase) -> CaseRow:
     """The row of a plan that is even today. With brokers added, if it doesn't last, the row of a plan that also keeps
     within its disks at the end, if that lasts longer.
     """
-    problem, rows = case.forecast.problem, list[Row]()
+    problem, rows = case.forecast.problem, list[CaseRow]()
     # The first plan has only today's windows: more windows never make a plan cheaper.
     for each in (without(problem), problem) if case.added else (without(problem),):
         with suppress(InfeasibleError):
@@ -86,7 +87,7 @@ def evaluate(case: GrowthCase) -> Row:
     return max(rows, key=lambda row: (row["first"] < 0, row["first"], -row["bytes_moved"]), default=none)
 
 
-def given(case: GrowthCase, assignment: IntArray) -> Row:
+def given(case: GrowthCase, assignment: IntArray) -> CaseRow:
     """The row of an assignment (P, W)."""
     problem = case.forecast.problem
     reached = _reached(case, assignment, leaders_after(problem, assignment))
@@ -99,13 +100,13 @@ def copied(basis: ScoringBasis, assignment: IntArray) -> dict[str, int]:
     return {name: int(getattr(scores, name)[0]) for name in COPIED}
 
 
-def as_it_is(case: GrowthCase) -> Row:
+def as_it_is(case: GrowthCase) -> CaseRow:
     """The row of today's assignment; nothing moves."""
     problem = case.forecast.problem
     return {"case": "today", "feasible": True, **_reached(case, today(problem), problem.leaders)}
 
 
-def _reached(case: GrowthCase, assignment: IntArray, leaders: IntArray) -> Row:
+def _reached(case: GrowthCase, assignment: IntArray, leaders: IntArray) -> CaseRow:
     """For each broker, the first month above each limit (-1: not within the months) and its loads at the end; and the
     first such month of any broker.
     """
@@ -197,12 +198,12 @@ def free_ids(taken: set[int]) -> Iterator[int]:
     yield from (number for number in range(LARGEST_ID + 1) if number not in taken)
 
 
-def questions(cases: Iterable[GrowthCase]) -> list[Callable[[], Row]]:
+def questions(cases: Iterable[GrowthCase]) -> list[Callable[[], CaseRow]]:
     """The functions that give the cases' rows."""
     return [partial(evaluate, case) for case in cases]
 
 
-def chosen(cases: Sequence[GrowthCase], rows: Sequence[Row]) -> dict[str, str]:
+def chosen(cases: Sequence[GrowthCase], rows: Sequence[CaseRow]) -> dict[str, str]:
     """For each class, the case with the fewest brokers that lasts all months."""
     found: dict[str, str] = {}
     pairs = sorted(zip(cases, rows, strict=True), key=lambda pair: pair[0].added)

@@ -27,7 +27,7 @@ _ALIKE = ("sticky", "server-range")
 
 # A combination: the number of the `group`, the `assignor`, and the number of `members`; with its score also the other
 # fields of `SweptCombination`.
-Row = Mapping[str, Any]
+MembersRow = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ def study(groups: Sequence[Group], loads: Mapping[PartitionKey, int], growth: Se
     return ConsumersStudy(tuple((group.name, dict(group.counts)) for group in groups), names, tuple(weighed))
 
 
-def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = None) -> list[Row]:
+def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = None) -> list[MembersRow]:
     """Every combination, by group: by default from two members to twice the current number.
 
     At most as many members as partitions, because more would have nothing to read.
     """
-    wanted = list[Row]()
+    wanted = list[MembersRow]()
     for number, group in enumerate(groups):
         tried = [each for each in (*ASSIGNORS, group.assignor) if each not in _ALIKE or group.assignor == each]
         if group.assignor == SHARE_ASSIGNOR:
@@ -71,7 +71,7 @@ def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = 
     return wanted
 
 
-def evaluate(study: ConsumersStudy, row: Row) -> Row:
+def evaluate(study: ConsumersStudy, row: MembersRow) -> MembersRow:
     """The combination with its score."""
     topics, count = study.groups[row["group"]][1], row["members"]
     members = {f"consumer-{number:0{len(str(count))}}": list(topics) for number in range(1, count + 1)}
@@ -133,7 +133,7 @@ class ConsumersSweep(Section, frozen=True, kw_only=True):
     groups: tuple[SweptGroup, ...]
 
 
-def summary(study: ConsumersStudy, scores: Iterable[Row]) -> ConsumersSweep:
+def summary(study: ConsumersStudy, scores: Iterable[MembersRow]) -> ConsumersSweep:
     """The combinations with their scores, by group, as a part of the report."""
     names = SweptCombination.__struct_fields__
     groups = list[SweptGroup]()

@@ -14,10 +14,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from planner.model.cluster import Topic, brokers_holding
+from planner.model.cluster import Partition, Topic, brokers_holding
 from planner.model.problem import BoolArray, IntArray
+from planner.strategies import kafka_striped
 from planner.strategies.kafka_classic import NO_RACK, Brokers, place_rows, replica_lists, with_rack_numbers
-from planner.whatif import explain_striped
 
 Verdict = Literal["exact", "nearest", "round_robin", "striped", "none"]
 
@@ -162,11 +162,24 @@ def _own_lists(topic: Topic, today: Brokers, rack_aware: bool) -> Iterator[Broke
 def _round_robin(topic: Topic, found: Explanation, lists: Iterable[BrokerList]) -> Explanation | None:
     """The topic as a plain round robin over one of the lists; None if it isn't one."""
     for brokers in lists:
-        start = explain_striped.start_of(brokers.order, topic.partitions)
+        start = start_of(brokers.order, topic.partitions)
         if start is not None:
             none = replace(found, shifts=(), differences=())
             return replace(none, verdict="round_robin", brokers=brokers, start_index=start)
     return None
+
+
+def start_of(order: Sequence[int], partitions: Sequence[Partition]) -> int | None:
+    """The position in a list of brokers at which a plain round robin begins; None if the partitions aren't one."""
+    if len({len(partition.replicas) for partition in partitions}) != 1 or partitions[0].replicas[0] not in order:
+        return None
+    start = (order.index(partitions[0].replicas[0]) - partitions[0].id) % len(order)
+    is_so = all(
+        order[(start + partition.id + distance) % len(order)] == broker
+        for partition in partitions
+        for distance, broker in enumerate(partition.replicas)
+    )
+    return start if is_so else None
 
 
 def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Explanation:
@@ -176,7 +189,7 @@ def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Exp
     up_to = [each for each in racks if each <= max(used)]
     for known, ids in ((name, racks), (f"brokers up to {max(used)}", up_to), ("the brokers that the topic uses", used)):
         brokers = [(broker, racks.get(broker)) for broker in sorted(ids)]
-        if explain_striped.fits(brokers, lists):
+        if kafka_striped.fits(brokers, lists):
             fitting = _lists(brokers, known, rack_aware=False)[0]
             return replace(found, verdict="striped", brokers=fitting, start_index=-1, shifts=(), differences=())
     return found

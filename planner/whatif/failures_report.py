@@ -105,7 +105,7 @@ def section(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) -> 
     """A plan's section on failures, from rows (failure_simulation.ROW_SCHEMA) by kind, scenario and stage."""
     rows = _of_brokers_there(subject, rows)
     of_kind = {each.kind: rows.filter(pc.equal(rows["of"], each.kind)) for each in wanted}
-    worst: dict[tuple[str, str], Row] = {}
+    worst: dict[tuple[str, str], OutcomeRow] = {}
     for kind, found in of_kind.items():
         for state in pc.unique(found["state"]).to_pylist():
             there = found.filter(pc.equal(found["state"], state))
@@ -162,10 +162,10 @@ def _of_brokers_there(subject: Subject, rows: pa.Table) -> pa.Table:
     return rows.filter(pa.array(there))
 
 
-Row = Mapping[str, Any]
+OutcomeRow = Mapping[str, Any]
 
 
-def _state(rows: pa.Table, worst: Row, hit: tuple[FailedTopicRow, ...] | None) -> FailureStateRow:
+def _state(rows: pa.Table, worst: OutcomeRow, hit: tuple[FailedTopicRow, ...] | None) -> FailureStateRow:
     """How many scenarios of one state have each effect, and the worst scenario."""
     counts = {f"with_{name}": int(pc.sum(pc.greater(rows[name], 0)).as_py() or 0) for name in _COUNTED}
     figures = {name: worst[name] for name in ("failed", *_SHOWN)}

@@ -30,8 +30,9 @@ from planner.whatif.brokers_for_growth import (
     COPIED,
     MOST_TIMES,
     PLANNED,
+    WHEN_REACHED,
+    CaseRow,
     GrowthCase,
-    Row,
     at_least,
     chosen,
     classes_of,
@@ -53,7 +54,7 @@ class GrowthDocument(GrowthSection, frozen=True, kw_only=True):
     first_step: str | None
 
 
-def document(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Row]) -> GrowthDocument:
+def document(spec: Spec, cases: Sequence[GrowthCase], now: CaseRow, rows: Sequence[CaseRow]) -> GrowthDocument:
     """The whole document; the arguments are those of `section`."""
     found, notes = section(spec, cases, now, rows), list[str]()
     differs = "planner whatif may choose another plan"
@@ -69,7 +70,7 @@ def document(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[R
     )
 
 
-def section(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Row]) -> GrowthSection:
+def section(spec: Spec, cases: Sequence[GrowthCase], now: CaseRow, rows: Sequence[CaseRow]) -> GrowthSection:
     """A plan's section on growth: `now` is the row of today's assignment, `rows` those of the cases, in order."""
     base, best = cases[0], chosen(cases, rows)
     options = (_option(case, row, best) for case, row in zip(cases, rows, strict=True) if case.broker_class)
@@ -86,7 +87,7 @@ def section(spec: Spec, cases: Sequence[GrowthCase], now: Row, rows: Sequence[Ro
     )
 
 
-def _first_step(spec: Spec, planned: Row) -> str | None:
+def _first_step(spec: Spec, planned: CaseRow) -> str | None:
     """A note if the budget needs several steps, because growth is judged for the whole change; None for one step."""
     limits = structs.asdict(spec.budget).items()
     spent = [(planned.get(name, 0), limit) for name, limit in limits if limit is not None]
@@ -102,7 +103,7 @@ def _first_step(spec: Spec, planned: Row) -> str | None:
     )
 
 
-def _lasting(case: GrowthCase, name: Literal["today", "as planned"], row: Row) -> GrowthAssignmentRow:
+def _lasting(case: GrowthCase, name: Literal["today", "as planned"], row: CaseRow) -> GrowthAssignmentRow:
     """When an assignment reaches its first limit, on which broker, and how many bytes it copies."""
     return GrowthAssignmentRow(
         **structs.asdict(_first_limit(case, row)),
@@ -112,7 +113,7 @@ def _lasting(case: GrowthCase, name: Literal["today", "as planned"], row: Row) -
     )
 
 
-def _first_limit(case: GrowthCase, row: Row) -> FirstLimit:
+def _first_limit(case: GrowthCase, row: CaseRow) -> FirstLimit:
     """The first month in which a broker reaches a limit; None without a plan."""
     ids = case.forecast.problem.broker_ids.tolist()
     reached = [
@@ -127,7 +128,7 @@ def _first_limit(case: GrowthCase, row: Row) -> FirstLimit:
     return FirstLimit(month=month, broker=ids[at], limit=limit)
 
 
-def _broker_rows(case: GrowthCase, now: Row, planned: Row) -> Iterator[GrowthBrokerRow]:
+def _broker_rows(case: GrowthCase, now: CaseRow, planned: CaseRow) -> Iterator[GrowthBrokerRow]:
     """Each broker's limits and loads; in the case's arrays, -1 means no limit or no rack."""
     problem = case.forecast.problem
     arrays = (problem.broker_ids, problem.broker_racks, case.disk_limit_bytes, case.network_limit)
@@ -142,13 +143,13 @@ def _broker_rows(case: GrowthCase, now: Row, planned: Row) -> Iterator[GrowthBro
         )
 
 
-def _load(row: Row, at: int) -> GrowthLoad:
+def _load(row: CaseRow, at: int) -> GrowthLoad:
     """The months in which limits are reached (None: never), and the loads after the last month."""
-    found: Row = {name: row[name][at] for name in GrowthLoad.__struct_fields__}
+    found: CaseRow = {name: row[name][at] for name in GrowthLoad.__struct_fields__}
     return convert({name: None if value < 0 else value for name, value in found.items()}, GrowthLoad)
 
 
-def _option(case: GrowthCase, row: Row, best: Mapping[str, str]) -> GrowthOptionRow:
+def _option(case: GrowthCase, row: CaseRow, best: Mapping[str, str]) -> GrowthOptionRow:
     planned = row["feasible"]
     fullest = None
     if planned:
@@ -220,7 +221,7 @@ def _notes(spec: Spec, cases: Sequence[GrowthCase]) -> Iterator[str]:
         yield f"stored bytes are under a third or over 3 times of what rates and retention give; check both: {named}"
     yield from spec.cluster.outgrown
     yield "retention and segments are Kafka's defaults (7 days, 1 GiB) where a topic's configuration doesn't state them"
-    yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
+    yield WHEN_REACHED
 
 
 def _unlike_retention(ahead: Forecast) -> Iterator[str]:

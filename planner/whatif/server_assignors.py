@@ -16,8 +16,7 @@ from operator import itemgetter
 
 from planner.model.cluster import PartitionKey
 from planner.strategies.java_random import JavaHashMap, string_hash, utf16_key
-
-Owners = dict[str, list[PartitionKey]]
+from planner.whatif.own_assignors import Ownership
 
 # Rounds to even out a group whose members read different topics (MAX_ITERATION_COUNT).
 _ROUNDS = 16
@@ -69,7 +68,7 @@ class ServerGroup:
         return 31 * self.topic_hash(partition[0]) + partition[1]
 
 
-def uniform(group: ServerGroup) -> Owners:
+def uniform(group: ServerGroup) -> Ownership:
     """UniformAssignor: as even as the subscriptions allow; partitions stay with their owner if possible.
 
     If all members read the same topics, members with too many partitions give up their last ones, and others get them.
@@ -80,7 +79,7 @@ def uniform(group: ServerGroup) -> Owners:
     topics = JavaHashMap.of(group.topics, group.topic_hash, 4 * len(group.topics) // 3 + 1)
     free = [(topic, each) for topic in topics for each in range(group.counts[topic]) if (topic, each) not in assigned]
     least, larger = divmod(sum(group.counts.values()), max(len(group.order), 1))
-    owners: Owners = {}
+    owners: Ownership = {}
     room: list[int] = []
     for number, member in enumerate(group.order):
         extra = larger > 0
@@ -122,7 +121,7 @@ class _Unlike:
             counts, key=lambda t: (-counts[t] / len(self.readers[t]), len(self.readers[t]), group.ids[t])
         )
 
-    def balanced(self) -> Owners:
+    def balanced(self) -> Ownership:
         """The owners after unowned partitions are assigned and members with most have given to those with fewest."""
         for topic in self.topics:
             levels = _Levels(self.readers[topic], self.sizes)
@@ -136,7 +135,7 @@ class _Unlike:
                 break
             if self._even(topic) or last < 0:
                 last = number
-        owners: Owners = {member: [] for member in self.members}
+        owners: Ownership = {member: [] for member in self.members}
         for topic, theirs in self.owner.items():
             for partition, owner in enumerate(theirs):
                 owners[self.members[owner]].append((topic, partition))
@@ -217,9 +216,9 @@ class _Levels:
         self.readers[at], self.readers[self.most_end] = self.readers[self.most_end], self.readers[at]
 
 
-def simple(group: ServerGroup) -> Owners:
+def simple(group: ServerGroup) -> Ownership:
     """SimpleAssignor of share groups: if there are more members than partitions, several members share each one."""
-    owners: Owners = {member: [] for member in group.order}
+    owners: Ownership = {member: [] for member in group.order}
     # Members that read the same topics are dealt all partitions at once; other members topic after topic.
     for dealt in [group.topics] if group.alike else [[topic] for topic in group.topics]:
         sharing = _Sharing(group, dealt)

@@ -27,7 +27,7 @@ from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.strategies.work_limits import SIZED
-from planner.whatif.brokers_for_growth import COPIED, GrowthCase, Row, case_of, copied, free_ids
+from planner.whatif.brokers_for_growth import COPIED, CaseRow, GrowthCase, case_of, copied, free_ids
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Limit(NamedTuple):
     limit: str
 
 
-def asked(spec: Spec) -> Sizing:
+def sizing_of(spec: Spec) -> Sizing:
     """The spec's `sizing`. SetupError if it is missing, or beside placement, leader_racks, apart or together."""
     if spec.sizing is None:
         raise SetupError("the key sizing is missing; allowed: sizing, with at least brokers_per_rack")
@@ -65,7 +65,7 @@ def asked(spec: Spec) -> Sizing:
 
 def combinations(spec: Spec) -> tuple[Combination, ...]:
     """Every combination that `sizing` allows; each cluster once."""
-    sizing, found = asked(spec), dict[tuple[tuple[Broker, ...], tuple[int, ...]], Combination]()
+    sizing, found = sizing_of(spec), dict[tuple[tuple[Broker, ...], tuple[int, ...]], Combination]()
     for of in sizing.classes:
         for per_rack in range(sizing.per_rack[0], sizing.per_rack[1] + 1):
             for keeps in (True, False):
@@ -80,7 +80,7 @@ def _changed(spec: Spec, of: BrokerClass, per_rack: int, keeps: bool) -> tuple[t
     """The brokers to be added, and the ids of those to be removed; if the class has too many, its last ones go."""
     brokers = sorted(spec.cluster.brokers, key=lambda each: each.id)
     names = {broker.rack for broker in brokers if broker.rack is not None}
-    racks: list[str | None] = [*(asked(spec).racks or sorted(names))] or [None]
+    racks: list[str | None] = [*(sizing_of(spec).racks or sorted(names))] or [None]
     ids = free_ids({broker.id for broker in brokers})
     added, stay = list[Broker](), set[int]()
     for rack in racks:
@@ -97,7 +97,7 @@ def spec_of(spec: Spec, combination: Combination, *, capped: bool = False) -> Sp
 
     `capped`: `replicas_per_broker` is a cap of each broker.
     """
-    most = asked(spec).replicas_per_broker if capped else None
+    most = sizing_of(spec).replicas_per_broker if capped else None
 
     def brokers(of: Iterable[Broker]) -> tuple[Broker, ...]:
         return tuple(replace(each, max_replicas=min(most, each.max_replicas or most)) if most else each for each in of)
@@ -110,7 +110,7 @@ def spec_of(spec: Spec, combination: Combination, *, capped: bool = False) -> Sp
         new_partitions=spec.changes.new_partitions,
     )
     sweep = replace(spec.sweep, growth=(), variants=())
-    limits = SpecLimits(disk_used_ppm=asked(spec).disk_used_ppm)
+    limits = SpecLimits(disk_used_ppm=sizing_of(spec).disk_used_ppm)
     return replace(spec, cluster=cluster, changes=changes, limits=limits, sweep=sweep, budget=Budget())
 
 
@@ -137,20 +137,20 @@ TASKS_EACH = 8
 _NOTHING = Combination(0, "", 0, True, (), ())
 
 
-def as_it_is(spec: Spec) -> Row:
+def as_it_is(spec: Spec) -> CaseRow:
     """The row of today's cluster; nothing moves."""
     question = _SizingQuestion.of(SizingStudy.of(spec), _NOTHING)
     problem = question.problem
     return _lasting(question.first(problem.replicas, problem.leaders))
 
 
-def questions(spec: Spec, wanted: Iterable[Combination]) -> list[Callable[[], Row]]:
+def questions(spec: Spec, wanted: Iterable[Combination]) -> list[Callable[[], CaseRow]]:
     """The functions that give the combinations' rows."""
     study = SizingStudy.of(spec)
     return [partial(evaluate, study, each) for each in wanted]
 
 
-def evaluate(study: SizingStudy, combination: Combination) -> Row:
+def evaluate(study: SizingStudy, combination: Combination) -> CaseRow:
     """A combination's row: whether it lasts, which limit it reaches first, and what its plan copies.
 
     If there is no plan, because none is possible or all brokers together are too small, the copied amounts are None.
@@ -181,13 +181,13 @@ _OF_PLANS = (*COPIED, "least_bytes")
 _First = tuple[Limit | None, float | None]
 
 
-def _lasting(first: _First) -> Row:
+def _lasting(first: _First) -> CaseRow:
     limit, used = first
     reached = limit._asdict() if limit else dict.fromkeys(Limit._fields)
     return {"holds": limit is None, **reached, "used_percent": None if used is None else round(100 * used, 1)}
 
 
-def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_First, Row]]:
+def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_First, CaseRow]]:
     """At most `most` plans, each with its first limit; none after the first that lasts."""
     problem, basis = question.problem, ScoringBasis.of(without(question.problem))
     balance, end = problem.balance, question.case.forecast.problem
@@ -223,7 +223,7 @@ class _SizingQuestion:
     @classmethod
     def of(cls, study: SizingStudy, combination: Combination) -> Self:
         """The loads of a combination in all months."""
-        sizing = asked(study.spec)
+        sizing = sizing_of(study.spec)
         case = case_of(spec_of(study.spec, combination, capped=True), "", "", 0, sizing.months)
         built = replace(without(case.forecast.problem), scenario_names=study.hour_names, scenario_hours=study.hours)
         months = [case.forecast.at(month) for month in range(sizing.months + 1)]

@@ -15,8 +15,8 @@ from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, 
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOR, Drawing, Mark
 from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, told
-from planner.whatif.brokers_for_growth import Row
-from planner.whatif.sizing import Combination, asked, spec_of
+from planner.whatif.brokers_for_growth import WHEN_REACHED, CaseRow
+from planner.whatif.sizing import Combination, sizing_of, spec_of
 
 FORMAT_VERSION = "1.0"
 _SHOWN, _POINTS_NAMED = 12, 12
@@ -24,9 +24,9 @@ _SHOWN, _POINTS_NAMED = 12, 12
 _OF_ALL = ("disk", "network", "replicas")
 
 
-def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequence[Row]) -> SizesDocument:
+def document(spec: Spec, wanted: Sequence[Combination], today: CaseRow, rows: Sequence[CaseRow]) -> SizesDocument:
     """The whole document: `today` is the row of today's cluster, `rows` those of the combinations, in order."""
-    months = asked(spec).months
+    months = sizing_of(spec).months
     drafts = [
         SizeRow(
             **row,
@@ -53,7 +53,7 @@ def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequen
         format_version=FORMAT_VERSION,
         cluster=spec.cluster.name,
         months=months,
-        today=FirstLimit(month=today["month"], broker=today["broker"], limit=today["limit"]),
+        today=_first_limit(today),
         sizes=sizes,
         chosen=_cheapest(held),
         horizons=tuple(horizons),
@@ -63,7 +63,7 @@ def document(spec: Spec, wanted: Sequence[Combination], today: Row, rows: Sequen
 
 def _price(spec: Spec) -> float | None:
     """The monthly price of a spec's brokers; None if any has no price. A broker's class follows from its capacity."""
-    cents, prices = 0, dict(asked(spec).prices)
+    cents, prices = 0, dict(sizing_of(spec).prices)
     classes = {each.broker(0, None).capacity: each.name for each in reversed(spec.growth.classes)}
     for broker in spec.all_brokers:
         if broker.id in spec.changes.leaving:
@@ -102,14 +102,14 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
         yield f"{counted(unplanned, 'cluster')} not planned: their brokers together are too small even today"
     if any(row.price is None for row in sizes):
         yield "a price is unknown where sizing.prices has none for a broker's class"
-    if asked(spec).survive != "none":
+    if sizing_of(spec).survive != "none":
         single = int((build(spec).replication_factors == 1).sum())
         if single:
             yield f"{counted(single, 'partition')} with a single replica: offline without the broker, whatever you buy"
     if spec.week is None or not spec.week.planned_for:
         yield "the network is judged by mean rates; balance.at and cluster.load add the busiest hours of the week"
     yield from spec.cluster.outgrown
-    yield "a limit is reached in the first month at whose beginning a broker is above it; a month is 30.4 days"
+    yield WHEN_REACHED
 
 
 def view(document: SizesDocument) -> View:
@@ -173,10 +173,13 @@ def _limit(of: FirstLimit) -> str:
     return f"{of.limit}{together if of.broker is None else f', broker {of.broker}'}"
 
 
-def short(row: Row) -> str | None:
+def short(row: CaseRow) -> str | None:
     """Says when a cluster reaches a limit; None if it lasts."""
-    first = FirstLimit(month=row["month"], broker=row["broker"], limit=row["limit"])
-    return None if row["holds"] else f"number {row['number']} {_until(row['month'])}: {_limit(first)}"
+    return None if row["holds"] else f"number {row['number']} {_until(row['month'])}: {_limit(_first_limit(row))}"
+
+
+def _first_limit(row: CaseRow) -> FirstLimit:
+    return FirstLimit(month=row["month"], broker=row["broker"], limit=row["limit"])
 
 
 def _sizes_table(document: SizesDocument) -> Table[SizeRow]:

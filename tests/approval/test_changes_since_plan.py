@@ -107,6 +107,27 @@ def test_partitions_that_the_plan_makes_are_its_own() -> None:
     assert (0, 1) == tuple(since(typed(made), now(n=rows)).partitions for rows in ([[1]], [[1], [2], [3]]))
 
 
+def test_whether_any_topic_has_configuration_is_found_once() -> None:
+    """All topics are asked for their configuration once for a cluster, not for each topic: that is quadratic."""
+    asked = []
+
+    class Asked(dict[str, Topic]):
+        """Topics by name, which count how often all of them are asked."""
+
+        def values(self) -> Any:
+            """All topics."""
+            asked.append(1)
+            return super().values()
+
+    many = {f"t{at}": [[1]] for at in range(20)}
+    state = cluster_sections.state(topics({}, many).values(), sizes_known=True)  # type: ignore[arg-type]
+    rows = [{"name": name} for name in many]
+    seen = Now(Asked(topics({}, many)))  # type: ignore[arg-type]
+
+    assert [] == list(reconfigured(typed(document([], state=codec.as_json(state), topics=rows)), seen))
+    assert 1 == len(asked)
+
+
 def test_what_checksums_miss_the_digest_tells() -> None:
     """One replica list in 4,096 has the checksum of another; the digest of all lists still shows that they changed."""
     lists = [[at, at + 1, at + 2] for at in range(1, 9000)]

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from planner.execution import partition_changes
 from planner.execution.batch_costs_and_risks import costs
-from planner.execution.batch_cutting import Batch, split
-from planner.execution.batch_order_for_disks import within_disks
+from planner.execution.batch_cutting import Batch, split, within_disks
 from planner.execution.partition_changes import Step
 from planner.model.build_problem import build
 from planner.model.cluster import PartitionChange

@@ -11,6 +11,7 @@ from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, LogDir, Partition, PartitionChange, Reason, Topic
 from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow
+from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, NewPartitions, Rebalance, Spec, TopicFilter
 from planner.plan.cluster_warnings import (
     at_min_isr,
@@ -118,6 +119,19 @@ def test_what_only_demoted_brokers_can_lead_is_named(demoted: tuple[int, ...], e
         led_by_demoted(spec, problem, assignment)
     )
     assert len(led_there) == sum(problem.broker_ids[assignment[:, 0]].tolist().count(broker) for broker in demoted)
+
+
+def test_partitions_that_only_demoted_brokers_hold_are_named_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of all partitions are made once for a warning, not for each partition in it: that is quadratic."""
+    old = Topic("t", tuple(Partition(number, (1,), 1) for number in range(50)))
+    spec = Spec(Cluster("c", BROKERS, (old,)), Changes(demote_brokers=(1,), rebalance="none"))
+    problem, made = build(spec), list[int]()
+    names = [("t", number) for number in range(50)]
+    monkeypatch.setattr(Problem, "partition_keys", property(lambda _: made.append(1) or names))
+
+    (warned,) = led_by_demoted(spec, problem, problem.replicas)
+    assert warned.startswith("50 partitions (t-0, t-1, t-2")
+    assert 1 == len(made)
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,10 @@ from planner.scoring import independent_check
 from planner.scoring.missed_targets import relaxed
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
-from planner.sweep import budget_steps, candidates
+from planner.sweep import candidates
 from planner.sweep.budget_steps import LEVELS, TERMS, TRIED, first_step, ladder, within
 from planner.sweep.candidates import STRATEGIES, Candidate
+from planner.sweep.choice import rule_of
 
 VALIDATOR = Draft202012Validator(json.loads(resource("schemas", "plan.schema.json").read_text(encoding="utf-8")))
 DRAIN = Changes(remove_brokers=(1, 2))
@@ -42,7 +43,8 @@ SPENT = {"bytes_moved": 100, "replicas_moved": 3, "leaders_changed": 2}
 
 def test_a_budget_is_asked_for_by_any_of_its_terms() -> None:
     """A budget without terms is none; a term of zero is one."""
-    assert (False, True) == (budget_steps.asked(Budget()), budget_steps.asked(Budget(replicas_moved=0)))
+    none, zero = (rule_of(spec(budget)) for budget in (Budget(), Budget(replicas_moved=0)))
+    assert ("asked", "within_budget") == (none.rule, zero.rule)
 
 
 def test_within_is_up_to_and_with_the_limit() -> None:

@@ -14,8 +14,9 @@ from properties import examples
 from benchmarks import cases
 from planner.model import build_problem
 from planner.model.balance import NO_TOLERANCE, Tolerance
+from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow
 from planner.model.problem import Problem
-from planner.model.spec import Growth, Sweep
+from planner.model.spec import Changes, Growth, NewPartitions, Sweep
 from planner.scoring.independent_check import check
 from planner.scoring.score import Scores, ScoringBasis, score
 from planner.strategies import kafka_classic
@@ -168,15 +169,32 @@ def test_sums_of_the_benchmarks_clusters(name: str) -> None:
     assert_sums_alike(problem, [1, 2, 3])
 
 
+def test_sums_of_clusters_with_new_partitions() -> None:
+    """Topics to create and partitions to add are placed and led, but nothing is copied of them."""
+    config = (("min.insync.replicas", "2"),)
+    new = (NewPartitions("new", 0, 5, 3, config, size_bytes=7), NewPartitions("x", 4, 6, 2, bytes_in_per_sec=3))
+    lists, sizes = {"x": [(1, 2), (2, 3), (3, 1), (1, 3)], "y": [(2, 1, 3)]}, {"x": [5, 6, 7, 8], "y": [9]}
+    changes = Changes(new_partitions=new, rebalance="all")
+    for brokers in (no_racks(1, 2, 3, 4), {1: "a", 2: "b", 3: "c", 4: "a"}):
+        problem = problem_of(brokers, lists, sizes=sizes, changes=changes)
+        assert kafka_classic_scores.has_sums(ScoringBasis.of(problem))
+        assert_sums_alike(problem, [1, 2, 3])
+
+
 def test_what_sums_do_not_answer_is_placed_one_by_one() -> None:
-    """No sums for partitions that stay, scenarios, windows of topics' leaders, too large factors, and huge sizes."""
+    """No sums for rules on placement and leaders, which they would count as kept, for partitions that stay, scenarios,
+    windows of topics' leaders, too large factors, and huge sizes.
+    """
     plain = problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3)]})
     topic_leaders = replace(plain.balance, topic_leaders=Tolerance("spread", 1))
     others = (
+        problem_of(no_racks(1, 2, 3), {"x": [(1, 2)]}, placement=(PlacementRuleRow("x", "s", (1, 2), False),)),
+        problem_of({1: "a", 2: "b"}, {"x": [(1, 2)]}, leader_racks=(LeaderRacksRow("x", ("a",)),)),
+        problem_of(no_racks(1, 2, 3), {"x": [(1, 2)]}, changes=Changes(demote_brokers=(1,), rebalance="all")),
         replace(plain, movable=np.array([True, False])),
         problem_of(no_racks(1, 2, 3), {"x": [(1, 2), (2, 3)]}, sweep=Sweep(growth=(Growth("twice", "x", 2.0),))),
         replace(plain, balance=topic_leaders),
         replace(plain, replication_factors=np.array([2, 4], dtype=np.int32)),
         replace(plain, size_bytes=np.array([1 << 55, 1])),
     )
-    assert [True, *[False] * 5] == [kafka_classic_scores.has_sums(ScoringBasis.of(each)) for each in (plain, *others)]
+    assert [True, *[False] * 8] == [kafka_classic_scores.has_sums(ScoringBasis.of(each)) for each in (plain, *others)]

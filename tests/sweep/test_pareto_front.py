@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from properties import examples
 from test_ranking import points, score_table
 
-from planner.sweep.pareto_front import front
-from planner.sweep.sweep_result import RANKING
+from planner.sweep.sweep_result import RANKING, front
 
 Row = dict[str, Any]
 

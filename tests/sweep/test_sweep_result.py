@@ -15,8 +15,7 @@ from planner.model.problem import LongArray
 from planner.model.spec import Sweep
 from planner.sweep import evaluate, sweep_result
 from planner.sweep.candidates import KAFKA_STRATEGIES, candidates
-from planner.sweep.pareto_front import front
-from planner.sweep.sweep_result import COLUMNS, best, keep, kept, most_rows, ranking_of, sampled
+from planner.sweep.sweep_result import COLUMNS, best, front, keep, kept, most_rows, ranking_of, sampled
 
 PROBLEM = problem_of(no_racks(1, 2, 3, 4), {"x": [(1, 2), (2, 1)] * 4, "y": [(3, 1)] * 3})
 EVERY = candidates(PROBLEM, Sweep(600, solved=5))

@@ -277,3 +277,14 @@ def test_a_thousand_topics_on_ninety_brokers():
 
     assert {"exact"} == {each.verdict for each in found[::2]}
     assert {"none"} == {each.verdict for each in found[1::2]}
+
+
+def test_a_round_robin_begins_where_it_began():
+    """A round robin is recognized with its start on its own order of brokers only, also from some of its partitions."""
+    lists = kafka_classic.round_robin((3, 1, 2), 9, 2, 1)
+    partitions = [Partition(number, tuple(replicas)) for number, replicas in enumerate(lists)]
+
+    assert 1 == explain_seeds.start_of((3, 1, 2), partitions[4:])
+    assert explain_seeds.start_of((1, 2, 4), partitions) is None
+    assert explain_seeds.start_of((2, 1, 3), partitions) is None
+    assert explain_seeds.start_of((3, 1, 2), [*partitions, Partition(9, (1,))]) is None

@@ -20,6 +20,7 @@ from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.file_reading import no_number
 
 TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}", re.ASCII)
+OF_TOPIC_NAME = "1 to 249 of the characters a-z, A-Z, 0-9, dot, underscore and hyphen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +190,8 @@ def entry_findings(ordered: Iterable[AssignmentEntry]) -> Iterator[Finding]:
     for name, group in groupby(ordered, key=lambda entry: entry.topic):
         entries = list(group)
         if not TOPIC_NAME.fullmatch(name):
-            allowed = "1 to 249 of the characters a-z, A-Z, 0-9, dot, underscore and hyphen"
-            yield Finding(entries[0].place, entries[0].key, f"{name!r} can't be a topic's name; allowed: {allowed}")
+            message = f"{name!r} can't be a topic's name; allowed: {OF_TOPIC_NAME}"
+            yield Finding(entries[0].place, entries[0].key, message)
         yield from _numbering_findings(entries)
         for entry in entries:
             yield from replica_findings(entry)

@@ -395,6 +395,5 @@ def cheapest(arcs: Arcs, units: LongArray) -> LongArray:
     tails, heads = numbers.reshape(2, -1).astype(np.int32)
     supplies = sums_at(len(nodes), tails, units) - sums_at(len(nodes), heads, units)
     found = _carried([replace(arcs, tails=tails, heads=heads)], supplies)
-    if found is None:
-        raise AssertionError("a flow that exists wasn't found")
+    assert found is not None, "the flow with these units exists"
     return found[0]

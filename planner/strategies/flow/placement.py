@@ -1,13 +1,11 @@
 """Places the rows of a layout by one min-cost flow, and turns the flow into replica lists."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.model.errors import InfeasibleError
-from planner.model.formats import brokers, counted
+from planner.model.formats import brokers, counted, enumerated
 from planner.model.interrupts import give_back
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.window_excess import weight
@@ -71,11 +69,13 @@ def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | No
 def _why_infeasible(problem: Problem, layout: Layout) -> str:
     count = len(layout.targets)
     rules = ["every partition's replication factor"]
-    rules += ["an even spread over racks (rack_aware)"] * problem.racks_matter
-    rules += ["max_replicas"] * (problem.caps is not None)
+    if problem.racks_matter:
+        rules.append("an even spread over racks (rack_aware)")
+    if problem.caps is not None:
+        rules.append("max_replicas")
     closed = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
     return (
-        f"no assignment keeps {' and '.join(', '.join(rules).rsplit(', ', 1))} on the brokers that stay; "
+        f"no assignment keeps {enumerated(rules)} on the brokers that stay; "
         f"{counted(count, 'broker')} {'is' if count == 1 else 'are'} left for a replication factor of up to "
         f"{layout.factors.max(initial=0)}"
         + (f", and new replicas can't go to {brokers(closed)} (cordoned.log.dirs)" if closed else "")
@@ -161,8 +161,6 @@ def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving:
 def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
     """For several replicas per (row, group): a bipartite flow finds different brokers, none of which the row is on."""
     entering = np.flatnonzero(entered.sum(axis=1))
-    if not len(entering):
-        return np.zeros((2, 0), dtype=np.int32)
     # A pair (place in `entering`, broker) may be dealt if the row enters the broker's group, the topic has room on the
     # broker, and the row isn't on it already.
     may_deal = (entered[entering][:, layout.groups] > 0) & (arriving[layout.topics[entering]] > 0)

@@ -84,8 +84,7 @@ class _Face:
         # Windows come after leaders: see `_within_windows`.
         windowed = tuple(min_cost_flow.opened(each) for each in placed.windowed)
         solved = min_cost_flow.solve(network.arcs, windowed, network.supplies)
-        if solved is None:
-            raise AssertionError("the flow that was found is within open windows")
+        assert solved is not None, "the flow that was found is within open windows"
         return _Face(problem, layout, placed, face_of(network.arcs, windowed, solved, nodes))
 
     def best(self, *, exactly: bool) -> tuple[LongArray, bool]:
@@ -150,8 +149,7 @@ class _Face:
         low, high = (each[: len(network.arcs.tails)] for each in (self.face.low, self.face.high))
         plain = replace(network.arcs, lows=low, capacities=high, costs=np.zeros_like(low))
         solved = min_cost_flow.solve(plain, windowed, network.supplies, excess_factor=1)
-        if solved is None:
-            raise AssertionError("a flow that exists is within windows that may be exceeded")
+        assert solved is not None, "a flow that exists is within windows that may be exceeded"
         return replace(self, face=face_of(plain, windowed, solved, len(network.supplies)))
 
     def _cheapest(self, costs: LongArray) -> _Face:

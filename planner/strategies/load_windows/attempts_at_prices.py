@@ -20,7 +20,7 @@ from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, 
 from planner.strategies.load_windows.allowed_plans import within
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, SearchState
-from planner.strategies.load_windows.lp_relaxation import whole
+from planner.strategies.load_windows.lp_relaxation import integer_program
 from planner.strategies.work_limits import Effort
 
 # Prices above this many times the worth of a byte would exceed the solver's arithmetic.
@@ -173,11 +173,13 @@ class Priced(NamedTuple):
     bound: Bound
 
 
-def cheapest(task: Task, room: MostOutside, *, of_loads: bool = False) -> PlacedPlan | None:
-    """A small cluster's cheapest placement with at most `room` outside, or that least outside; None: none is known."""
+def by_program(task: Task, room: MostOutside, *, of_loads: bool = False) -> PlacedPlan | None:
+    """A small cluster's cheapest placement with at most `room` outside, or that least outside, by an integer program;
+    None: none is known.
+    """
     if task.effort is None:
         return None
-    on = whole(task.layout, task.wanted, task.loads, task.effort, room=room, of_loads=of_loads)
+    on = integer_program(task.layout, task.wanted, task.loads, task.effort, room=room, of_loads=of_loads)
     placement = None if on is None else SearchPlacement(replace(task.search, most_outside=room), on)
     return PlacedPlan.of(placement) if placement is not None and placement.within_windows() else None
 

@@ -36,7 +36,7 @@ from planner.strategies.load_windows.attempts_at_prices import (
     Priced,
     Task,
     at_prices,
-    cheapest,
+    by_program,
     chosen_of,
     facts,
     in_parts,
@@ -75,7 +75,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     some_too_large, effort = task.loads.too_large(), task.effort
     task = replace(task, effort=effort and effort.part(SHARE_OF_RELAXED))
     closest, least_outside = _closest(task, none, base, plan)
-    made = cheapest(task, MostOutside(closest.outside, task.loads.weights @ task.layout.factors), of_loads=True)
+    made = by_program(task, MostOutside(closest.outside, task.loads.weights @ task.layout.factors), of_loads=True)
     closest = min((closest, made or closest), key=lambda each: (each.outside, each.cost))
     no_cases = task.effort is not None and (least_outside is None or some_too_large) and closest.outside
     prices = None
@@ -90,7 +90,7 @@ def relaxed(task: Task, none: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[
     assert most.furthest is not None
     room = MostOutside(most.loads, most.furthest)
     within = replace(task, most=most, search=replace(task.search, most_outside=room))
-    best = Best(_polished(within, closest.placement.on, 0), of_proof(within, base)).but(cheapest(within, room), None)
+    best = Best(_polished(within, closest.placement.on, 0), of_proof(within, base)).but(by_program(within, room), None)
     if prices is not None and (found := at_prices(within, prices)) is not None:
         best = best.but(None, found.bound)
     # If a replica is larger than every window, cases within the windows were skipped: their work is spent here.
@@ -281,7 +281,7 @@ def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES) -> _
 def _exactly(task: Task, placed: Placed, best: Best) -> _Found:
     """For few partitions: the cheapest placement of all, and as many cases as prove that."""
     nothing = MostOutside(0, np.zeros_like(task.loads.scales))
-    made = None if best.within(WHOLE_GAP) else cheapest(task, nothing)
+    made = None if best.within(WHOLE_GAP) else by_program(task, nothing)
     yield made, None
     best = best.but(made, None)
     if made is not None and best.bound is not None and not best.within(FAIR):

@@ -104,8 +104,7 @@ def _of_any_leaders(question: Question, found: BestPosition, assignment: IntArra
         placed, network = found.best.placed, found.best.placed.network
         windowed = min_cost_flow.opened(placed.windowed[0]), min_cost_flow.opened(placed.windowed[1])
         solved = min_cost_flow.solve(network.arcs, windowed, network.supplies)
-        if solved is None:
-            raise AssertionError("the flow that was found is within the caps")
+        assert solved is not None, "the flow that was found is within the caps"
         capped = proof(about, question.layout, replace(placed, windowed=windowed, solved=solved))
         return max(unpriced, capped, key=least)
     most = _reached(question, found, assignment)

@@ -295,7 +295,7 @@ def roundings(
         on = np.where(settled[:, None], on_brokers(layout, chosen), on)
 
 
-def whole(
+def integer_program(
     layout: Layout, wanted: Windows, loads: ByteLoads, effort: work_limits.Effort, *, room: MostOutside, of_loads: bool
 ) -> BoolArray | None:
     """The cheapest placement (M, Bt) with at most `room` outside of its windows of loads, by an integer program; with

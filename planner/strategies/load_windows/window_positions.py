@@ -92,7 +92,7 @@ class BestPosition(NamedTuple):
         return self.best if self.relaxed is None else self.relaxed.started
 
 
-def cheapest(
+def best_position(
     problem: Problem, balance: Balance, layout: Layout, wanted: Windows, loads: ByteLoads, even: Even, effort: Effort
 ) -> BestPosition:
     """The placement at the starts that move the fewest bytes; `even` brings a placement into the windows of `loads`."""
