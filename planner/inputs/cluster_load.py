@@ -15,7 +15,7 @@ from planner.model import load_history
 from planner.model.cluster import Partition, PartitionKey, Topic
 from planner.model.document_fields import PPM, StatedRateRow
 from planner.model.formats import counted
-from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_ends, topic_growth, topics_of
+from planner.model.load_history import HOURS_OF_WEEK, About, Span, WeekOfLoad, topic_ends, topic_growth, topics_of
 from planner.model.problem import FloatArray
 from planner.model.spec import Rate, first_rule, matches_any
 
@@ -195,7 +195,10 @@ def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
     return tuple(found)
 
 
-def outgrown(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
-    """A plan's warning if topics are written far faster than the means of their profile."""
-    times = {topic.name: load.at_end.get(topic.name, PPM) / PPM for topic in topics}
-    return load_history.outgrown(load.about.span, times)
+def outgrown(topics: Sequence[Topic], at_end: Mapping[str, int], history: Span) -> tuple[str, ...]:
+    """A plan's warning if topics are written far faster than the means of their profile, which the plan is for.
+
+    `at_end` is that of `of_means`: what the YAML states is the rate of today.
+    """
+    times = {topic.name: at_end.get(topic.name, PPM) / PPM for topic in topics}
+    return load_history.outgrown(history, times)

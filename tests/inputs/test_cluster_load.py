@@ -117,6 +117,14 @@ def test_what_the_yaml_states_takes_precedence(tmp_path: Path) -> None:
     assert [0, 0] == [each.bytes_out_per_sec for each in idle.cluster.topics[1].partitions]
 
 
+def test_means_that_the_yaml_replaces_are_not_outgrown(tmp_path: Path) -> None:
+    """Only topics planned by the profile's means can outgrow these, not those whose rates the YAML states."""
+    profile(tmp_path)
+    stated = reading.load(spec(tmp_path, rates="rates: [{topics: orders, bytes_in: 10MB/s, bytes_out: 1MB/s}]"))
+    assert () == stated.cluster.outgrown
+    assert reading.load(spec(tmp_path, first=", bytes_in: 1MB/s")).cluster.outgrown, "the other partition has its mean"
+
+
 def test_a_topic_that_appeared_later_has_less_of_a_history(tmp_path: Path) -> None:
     """If a topic has samples for half of the history only, its mean is that of the last half."""
     profile(tmp_path)
