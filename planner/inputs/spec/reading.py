@@ -115,7 +115,7 @@ def load(path: Path) -> Spec:
     ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
     notes = (*(_notes(spec, topics.merged) if topics.merged else ()), *topics.notes)
-    outgrown = cluster_load.outgrown(spec.cluster.topics, ends, topics.history) if topics.history else ()
+    outgrown = cluster_load.outgrown(spec.cluster, ends, topics.history) if topics.history else ()
     cluster = replace(spec.cluster, notes=notes, outgrown=outgrown)
     traffic = yaml_sections.traffic(document)
     written_too = {broker.id for broker in document.added_brokers}
