@@ -37,14 +37,14 @@ _PARTITION_HOUR = ("topic", "partition", "hour")
 
 
 def _increments(measures: DataFrame) -> DataFrame:
-    """The growth of each series in each hour: kind, topic, partition, broker, hour, added, seconds, first, last,
-    least, resets, gaps, and `unknown`, above 0 if the growth of a part of the hour is.
+    """The growth of each series in each hour: kind, topic, partition, broker, hour, and the columns below.
 
     A counter that falls was reset to 0 and has grown by its new value. A fall by at most an eighth is no reset: two
     scrapers read the counter at nearly the same time, or a follower truncated its log. It then grows from its value
-    before the fall. A log that shrank has no known growth for that time. Growth between two values is spread evenly
-    over the time between them; `seconds`: how much of the hour has known growth; `first` and `last`: the times
-    in the hour between which the series has values; `least`: the lowest value.
+    before the fall. A log that shrank has no known growth for that time. Growth is spread evenly over the time between
+    two values; `seconds`: how much of the hour has known growth; `first`, `last`: the times in the hour between which
+    the series has values; `least`: the lowest value; `most`: the highest later one; `unknown`: above 0 if the growth
+    of a part of the hour is.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
@@ -68,18 +68,42 @@ def _increments(measures: DataFrame) -> DataFrame:
     begun, ended = f"since div {HOUR_SECONDS}", f"(at - 1) div {HOUR_SECONDS}"
     hours = steps.withColumn("hour", fn.explode(fn.expr(f"sequence({begun}, {ended})")))
     first, last = f"greatest(since, hour * {HOUR_SECONDS})", f"least(at, (hour + 1) * {HOUR_SECONDS})"
-    within = f"{last} - {first}"
-    once = f"hour = {begun}"
+    within, once = f"{last} - {first}", f"hour = {begun}"
     return hours.groupBy("kind", *_PARTITION_HOUR, "broker").agg(
         fn.sum(fn.expr(f"added * ({within}) / (at - since)")).alias("added"),
         fn.sum(fn.expr(f"IF(unseen, 0, {within})")).alias("seconds"),
         fn.min(fn.expr(first)).alias("first"),
         fn.max(fn.expr(last)).alias("last"),
         fn.min(fn.expr("least(before, value)")).alias("least"),
+        fn.max(fn.expr("IF(gap, NULL, value)")).alias("most"),
         fn.count_if(fn.expr(f"{once} AND reset")).alias("resets"),
         fn.count_if(fn.expr(f"{once} AND gap")).alias("gaps"),
         # A counter that began again may be of a broker that was down and wrote nothing.
         fn.count_if("unknown").alias("unknown"),
+    )
+
+
+def _growth_and_sizes(measures: DataFrame, grown: DataFrame) -> DataFrame:
+    """For each partition and hour: `messages` and `grown`, the growth of its offsets and of its log; `size`, the
+    largest size measured in the hour; `stored`, that size or else the next one. NULL: unknown.
+    """
+    from pyspark.sql import functions as fn
+
+    # Every replica's log has the same offsets and grows equally, but one that is copied is behind and grows faster.
+    ahead = "max(IF(kind = '{0}' AND seconds > 0, struct(least, rate), NULL)).rate"
+    of_partition = (
+        grown.where("partition >= 0")
+        .groupBy(*_PARTITION_HOUR)
+        .agg(
+            *(fn.expr(ahead.format(kind)).alias(name) for kind, name in (("offset", "messages"), ("size", "grown"))),
+            fn.max(fn.expr("IF(kind = 'size', most, NULL)")).alias("next_size"),
+        )
+    )
+    hour = fn.expr(f"at div {HOUR_SECONDS}").alias("hour")
+    sizes = measures.where("kind = 'size'").groupBy("topic", "partition", hour).agg(fn.max("value").alias("size"))
+    both = of_partition.join(sizes, list(_PARTITION_HOUR), "full")
+    return both.withColumn("stored", fn.expr("coalesce(size, next_size)")).where(
+        "coalesce(messages, stored) IS NOT NULL"
     )
 
 
@@ -97,21 +121,16 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
     of_topic = grown.groupBy("topic", "hour").agg(
         *(fn.expr(f"IF({missing}, NULL, {rate})".format(kind)).alias(kind) for kind in ("bytes_in", "bytes_out"))
     )
-    # Every replica's log has the same offsets and grows equally, but one that is copied is behind and grows faster.
-    ahead = "max(IF(kind = '{0}', struct(least, rate), NULL)).rate"
-    of_partition = (
-        grown.where("partition >= 0 AND seconds > 0")
-        .groupBy(*_PARTITION_HOUR)
-        .agg(*(fn.expr(ahead.format(kind)).alias(name) for kind, name in (("offset", "messages"), ("size", "grown"))))
-    )
-    hour = fn.expr(f"at div {HOUR_SECONDS}").alias("hour")
-    sizes = measures.where("kind = 'size'").groupBy("topic", "partition", hour).agg(fn.max("value").alias("size"))
+    both = _growth_and_sizes(measures, grown).join(of_topic, ["topic", "hour"], "left")
     topic = Window.partitionBy("topic", "hour")
-    both = of_partition.join(sizes, list(_PARTITION_HOUR), "full").join(of_topic, ["topic", "hour"], "left")
-    totals = both.withColumn("all_messages", fn.sum("messages").over(topic)).withColumn(
-        "all_sizes", fn.sum("size").over(topic)
+    kept = both.where("coalesce(messages, grown, size) IS NOT NULL OR coalesce(bytes_in, bytes_out) IS NOT NULL")
+    sums = {"all_messages": fn.sum("messages"), "all_stored": fn.sum("stored"), "partitions": fn.count("*")}
+    totals = kept.withColumns({name: each.over(topic) for name, each in sums.items()})
+    # What nobody writes has no growth to share it by, but its rate is known.
+    share = (
+        "CASE WHEN all_messages > 0 THEN coalesce(messages, 0) / all_messages "
+        "WHEN all_stored > 0 THEN stored / all_stored ELSE 1 / partitions END"
     )
-    share = "coalesce(IF(all_messages > 0, coalesce(messages, 0) / all_messages, NULL), size / nullif(all_sizes, 0))"
     rate_in, rate_out = f"coalesce(bytes_in * ({share}), grown)", f"bytes_out * ({share})"
     measured, by_offsets, by_size = map(load_profile_statistics.SOURCES.index, ("measured", "offsets", "size"))
     return totals.select(
@@ -124,7 +143,8 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
         # An hour with only a size has no rate, so it doesn't count as a source of rates.
         fn.expr(
             f"CAST(CASE WHEN coalesce({rate_in}, {rate_out}) IS NULL THEN {measured} "
-            f"WHEN bytes_in IS NOT NULL AND all_messages > 0 THEN {by_offsets} ELSE {by_size} END AS TINYINT)"
+            f"WHEN bytes_in IS NOT NULL AND (all_messages > 0 OR all_stored IS NULL) THEN {by_offsets} "
+            f"ELSE {by_size} END AS TINYINT)"
         ).alias("source"),
     )
 

@@ -300,6 +300,11 @@ def consumers(
         asked = _groups(spec, groups)
         question = ConsumersQuestion(spec, asked, _partition_counts(spec, grown), keys, made)
         found = consumers_report.document(question)
+        if keys and not found.partition_counts:
+            raise PlannerError(
+                f"{path}: no topic gets more partitions, so each --key stays where it is; allowed: --key with "
+                "--add-partitions TOPIC=COUNT, or changes.add_partitions"
+            )
         if sweep:
             found = structs.replace(found, sweep=_swept(spec, asked, consumers, engine))
     # Not with the codec, because a record's key may have bytes that aren't UTF-8, which it can't encode.

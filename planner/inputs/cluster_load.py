@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
 from planner.model import load_history
-from planner.model.cluster import Partition, PartitionKey, Topic
+from planner.model.cluster import Cluster, Partition, PartitionKey, Topic
 from planner.model.document_fields import PPM, StatedRateRow
 from planner.model.formats import counted
-from planner.model.load_history import HOURS_OF_WEEK, About, WeekOfLoad, topic_ends, topic_growth, topics_of
+from planner.model.load_history import HOURS_OF_WEEK, About, Span, WeekOfLoad, topic_ends, topic_growth, topics_of
 from planner.model.problem import FloatArray
 from planner.model.spec import Rate, first_rule, matches_any
 
@@ -147,9 +147,10 @@ def _with_rates(
 
 
 def of_means(at_end: Mapping[str, int], stated: Sequence[StatedRateRow]) -> Mapping[str, int]:
-    """`at_end` without the topics whose rates the YAML states as a whole, because stated rates are today's."""
-    whole = [each.topics for each in stated if each.partition is None]
-    return {name: ppm for name, ppm in at_end.items() if not matches_any(name, whole)}
+    """`at_end` without the topics whose rates in and out the YAML states as a whole: stated rates are today's."""
+    whole = [each for each in stated if each.partition is None]
+    of = ((name, ppm, first_rule(name, whole)) for name, ppm in at_end.items())
+    return {name: ppm for name, ppm, rule in of if rule is None or rule.bytes_out_per_sec is None}
 
 
 def unsized(topics: Sequence[Topic], load: ClusterLoad) -> int:
@@ -195,7 +196,11 @@ def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
     return tuple(found)
 
 
-def outgrown(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
-    """A plan's warning if topics are written far faster than the means of their profile."""
-    times = {topic.name: load.at_end.get(topic.name, PPM) / PPM for topic in topics}
-    return load_history.outgrown(load.about.span, times)
+def outgrown(cluster: Cluster, at_end: Mapping[str, int], history: Span) -> tuple[str, ...]:
+    """A plan's warning if topics are written far faster than the means of their profile, which the plan is for.
+
+    What the YAML states for a whole topic isn't a mean of the profile.
+    """
+    whole = [each.topics for each in cluster.rates if each.partition is None]
+    of_means = (topic.name for topic in cluster.topics if not matches_any(topic.name, whole))
+    return load_history.outgrown(history, {name: at_end.get(name, PPM) / PPM for name in of_means})

@@ -20,7 +20,7 @@ from planner.model.cluster import PartitionKey, Topic, in_force
 from planner.model.document_fields import PPM
 from planner.model.load_history import MONTH_SECONDS
 from planner.model.problem import BoolArray, FloatArray, LongArray, Problem
-from planner.model.spec import Rate, Spec
+from planner.model.spec import Rate, Spec, first_rule
 
 # How many months a forecast covers if `report.growth` doesn't say.
 MONTHS = 12
@@ -178,8 +178,13 @@ def _times_at_end(spec: Spec, keys: Sequence[PartitionKey]) -> FloatArray:
     1 for a rate that the YAML states, because it is today's.
     """
     own = {(each.topics, each.partition): each for each in spec.cluster.rates}
+    whole = [each for each in spec.cluster.rates if each.partition is None]
+    of_topics = {topic: first_rule(topic, whole) for topic in spec.growth.at_end}
+    rows = [(own.get(key), of_topics.get(key[0])) for key in keys]
     names = ("bytes_in_per_sec", "bytes_out_per_sec")
-    stated = np.array([[getattr(own.get(key), name, None) is not None for key in keys] for name in names], dtype=bool)
+    stated = np.array(
+        [[any(getattr(each, name, None) is not None for each in row) for row in rows] for name in names], dtype=bool
+    )
     return np.where(stated, 1.0, [spec.growth.at_end.get(topic, PPM) / PPM for topic, _ in keys])
 
 

@@ -32,12 +32,12 @@ MembersRow = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ConsumersStudy:
-    """The inputs of the rows: each group's partition counts, and the partitions' loads in each scenario.
+    """The inputs of the rows: each group's partition counts and topic ids, and the partitions' loads in each scenario.
 
     `scenarios[0]` is today; `loads` has one mapping per scenario.
     """
 
-    groups: tuple[tuple[str, Mapping[str, int]], ...]
+    groups: tuple[tuple[str, Mapping[str, int], Mapping[str, str]], ...]
     scenarios: tuple[str, ...]
     loads: tuple[Mapping[PartitionKey, int], ...]
 
@@ -51,7 +51,8 @@ def study(groups: Sequence[Group], loads: Mapping[PartitionKey, int], growth: Se
             {key: round(load * factor) if fnmatchcase(key[0], each.topics) else load for key, load in loads.items()}
         )
     names = (TODAY, *(each.name for each in growth))
-    return ConsumersStudy(tuple((group.name, dict(group.counts)) for group in groups), names, tuple(weighed))
+    read = tuple((group.name, dict(group.counts), dict(group.topic_ids)) for group in groups)
+    return ConsumersStudy(read, names, tuple(weighed))
 
 
 def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = None) -> list[MembersRow]:
@@ -73,9 +74,9 @@ def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = 
 
 def evaluate(study: ConsumersStudy, row: MembersRow) -> MembersRow:
     """The combination with its score."""
-    topics, count = study.groups[row["group"]][1], row["members"]
+    (_, topics, ids), count = study.groups[row["group"]], row["members"]
     members = {f"consumer-{number:0{len(str(count))}}": list(topics) for number in range(1, count + 1)}
-    owners = assignors.assign(row["assignor"], topics, members)
+    owners = assignors.assign(row["assignor"], topics, members, topic_ids=ids)
     spreads = [spread(owners, loads) for loads in study.loads]
     widest = [each.most_load - each.fewest_load for each in spreads]
     at = widest.index(max(widest))

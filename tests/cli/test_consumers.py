@@ -135,6 +135,14 @@ def test_a_key_is_any_bytes(answer):
     assert [group_events_and_keys.partition_of(b"\xff", 8)] == [key["after"] for key in count["keys"]]
 
 
+def test_a_key_needs_a_topic_that_grows(planner, tmp_path):
+    """Without a topic that gets more partitions there is nothing to show of a key, and that is said."""
+    (tmp_path / "spec.yaml").write_text(f"{CLUSTER}\nconsumers: [{{group: g, topics: [orders], members: 2}}]\n")
+    code, out, err = planner("consumers", tmp_path / "spec.yaml", "--key", "k")
+    assert (1, "") == (code, out)
+    assert "no topic gets more partitions, so each --key stays where it is; allowed: --key with" in err
+
+
 def test_changed_racks_make_groups_with_racks_rebalance(answer):
     """If broker 3 changes its rack, a group with client.rack rebalances, and one without doesn't (KIP-881)."""
     groups = (

@@ -106,7 +106,10 @@ def test_what_the_yaml_states_takes_precedence(tmp_path: Path) -> None:
     assert [50, 60] == [each.bytes_out_per_sec for each in orders.partitions]
     assert 5000 == orders.partitions[0].size_bytes
     assert Rate("orders", 10_000) == found.growth.rates[0]
-    assert {} == found.growth.at_end, "what is stated is the rate of today"
+    now, then = orders.partitions, at_history_end(found).cluster.topics[1].partitions
+    assert [each.bytes_in_per_sec for each in now] == [each.bytes_in_per_sec for each in then], "stated: that of today"
+    grown = found.growth.at_end["orders"] / 1e6
+    assert [round(50 * grown), round(60 * grown)] == [each.bytes_out_per_sec for each in then], "a mean of the profile"
     one = reading.load(spec(tmp_path, first=", bytes_in: 1MB/s"))
     ended, times = at_history_end(one).cluster.topics[1], one.growth.at_end["orders"] / 1e6
     own, of_means = (each.bytes_in_per_sec for each in ended.partitions)
@@ -115,6 +118,15 @@ def test_what_the_yaml_states_takes_precedence(tmp_path: Path) -> None:
     assert [round(times * 50), round(times * 60)] == [each.bytes_out_per_sec for each in ended.partitions]
     idle = reading.load(spec(tmp_path, rates="rates: [{topics: orders, bytes_in: 1MB/s, bytes_out: 0B/s}]"))
     assert [0, 0] == [each.bytes_out_per_sec for each in idle.cluster.topics[1].partitions]
+    assert {} == idle.growth.at_end
+
+
+def test_means_that_the_yaml_replaces_are_not_outgrown(tmp_path: Path) -> None:
+    """Only topics planned by the profile's means can outgrow these, not those whose rates the YAML states."""
+    profile(tmp_path)
+    stated = reading.load(spec(tmp_path, rates="rates: [{topics: orders, bytes_in: 10MB/s, bytes_out: 1MB/s}]"))
+    assert () == stated.cluster.outgrown
+    assert reading.load(spec(tmp_path, first=", bytes_in: 1MB/s")).cluster.outgrown, "the other partition has its mean"
 
 
 def test_a_topic_that_appeared_later_has_less_of_a_history(tmp_path: Path) -> None:

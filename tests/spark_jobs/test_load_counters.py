@@ -72,13 +72,45 @@ def test_without_offsets_sizes_share(spark: Any) -> None:
     assert (10_000, None, "size") == rates(spark, grown)["a", 0, 0]
 
 
-def test_a_topic_without_a_byte_has_no_shares(spark: Any) -> None:
-    """If logs don't grow, written bytes are 0 and read bytes are unknown."""
+def test_a_topic_without_a_byte_has_rates_of_0(spark: Any) -> None:
+    """If logs don't grow and are empty, written and read bytes are 0."""
     empty = [*counter("bytes_in", [(0, 0), (HOUR, 0)]), *counter("bytes_out", [(0, 0), (HOUR, 0)])]
     sized = [*counter("size", [(0, 0), (HOUR, 0)], 0), *counter("size", [(0, 0), (HOUR, 0)], 1)]
     offsets = [*counter("offset", [(0, 0), (HOUR, 0)], 0), *counter("offset", [(0, 0), (HOUR, 0)], 1)]
     found = rates(spark, [*empty, *sized, *offsets])
-    assert (0, None, "size") == found["a", 0, 0] == found["a", 1, 0]
+    assert (0, 0, "size") == found["a", 0, 0] == found["a", 1, 0]
+
+
+def test_hours_without_a_message_have_rates(spark: Any) -> None:
+    """While nobody writes, the rate is 0 and not unknown, without sizes too. What is read then is divided evenly."""
+    measures = [
+        *counter("bytes_in", [(0, 0), (HOUR, 72e6), (2 * HOUR, 72e6)]),
+        *counter("bytes_out", [(0, 0), (HOUR, 0), (2 * HOUR, 144e6)]),
+        *counter("offset", [(0, 0), (HOUR, 10), (2 * HOUR, 10)], 0),
+        *counter("offset", [(0, 0), (HOUR, 30), (2 * HOUR, 30)], 1),
+    ]
+
+    found = rates(spark, measures)
+
+    assert {(0, 0): (5000, 0, "offsets"), (1, 0): (15_000, 0, "offsets")} == {
+        key[1:]: rate for key, rate in found.items() if key[2] == 0
+    }
+    assert (0, 20_000, "offsets") == found["a", 0, 1] == found["a", 1, 1]
+
+
+def test_sizes_share_the_hours_between_them_too(spark: Any) -> None:
+    """Brokers whose sizes are known in different hours, and of which one shrinks, share their topic's rate."""
+    measures = [
+        *counter("bytes_in", [(hour * HOUR, hour * 36e6) for hour in range(5)]),
+        *counter("bytes_out", [(hour * HOUR, hour * 72e6) for hour in range(5)]),
+        *counter("size", [(0, 300), (2 * HOUR, 300), (4 * HOUR, 300)], 0, broker="1"),
+        *counter("size", [(0, 200), (HOUR, 100), (3 * HOUR, 100), (4 * HOUR, 100)], 1, broker="2"),
+    ]
+
+    found = rates(spark, measures)
+
+    assert [(6000, 12_000), *[(7500, 15_000)] * 3] == [found["a", 0, hour][:2] for hour in range(4)]
+    assert [(4000, 8000), *[(2500, 5000)] * 3] == [found["a", 1, hour][:2] for hour in range(4)]
 
 
 def test_a_counter_that_began_again_has_grown_by_its_new_value(spark: Any) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.model.spec import Growth
 from planner.plan.document.codec import as_json
 from planner.whatif.consumers_sweep import evaluate, rows, study, summary
-from planner.whatif.group_events_and_keys import Group
+from planner.whatif.group_events_and_keys import Group, assigned, spread
 
 LOADS = {("a", 0): 4, ("a", 1): 2, ("a", 2): 1, ("a", 3): 1, ("b", 0): 10}
 
@@ -38,6 +40,22 @@ def test_a_groups_own_assignor_is_tried_beside_kafkas() -> None:
     assert kafkas | {"server-range"} == {assignor for assignor, _ in tried(group("server-range"))}
     assert {"simple"} == {assignor for assignor, _ in tried(group("simple"))}
     assert kafkas | {"mine:assign"} == {assignor for assignor, _ in tried(group("mine:assign"))}
+
+
+def test_topic_ids_order_the_topics_as_in_the_group() -> None:
+    """The broker's assignor goes through the topics by their ids, so these decide who reads what with whom."""
+    loads = {**LOADS, ("b", 0): 7, ("b", 1): 100, ("b", 2): 5}
+    base = group("uniform", {"a": 3, "b": 3})
+    ids = {"a": "Aq3dv0JfQ2yJw7xqB4n3fA", "b": "zq3dv0JfQ2yJw7xqB4n0eA"}
+    named, spreads = replace(base, topic_ids=ids), []
+    for each in (base, replace(base, topic_ids={"a": ids["b"], "b": ids["a"]}), named):
+        made = study([each], loads, [])
+        row = next(row for row in rows([each], 4, 4) if row["assignor"] == "uniform")
+        members = {f"consumer-{number}": ("a", "b") for number in range(1, 5)}
+        owners = assigned(replace(each, members=members), "uniform", None)
+        spreads.append(evaluate(made, row)["most_load"])
+        assert spreads[-1] == spread(owners, loads).most_load
+    assert len({*spreads}) > 1
 
 
 def test_the_least_spread_is_best_in_the_scenario_that_is_worst_for_it() -> None:

@@ -35,7 +35,7 @@ from planner.model.build_problem import topics_after
 from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, merged
 from planner.model.document_fields import InputRow
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
-from planner.model.load_history import WeekOfLoad
+from planner.model.load_history import Span, WeekOfLoad
 from planner.model.spec import DescribedGroup, Monthly, Spec, first_rule
 
 _OF_DOCUMENT = (*DOCUMENT_RULES, *SET_RULES, *LEADER_RULES, *CAPACITY_RULES)
@@ -47,7 +47,7 @@ class _Topics:
     """Today's topics, None if they can't be read, and the errors in them.
 
     `document` is the YAML's, with what the state files add; `merged` is their merged state, None without files. `notes`
-    are those about a load profile. `log_dirs` reads the log dirs of each file that has them.
+    are those about a load profile, and `history` is its span. `log_dirs` reads the log dirs of each file that has them.
     """
 
     document: SpecDocument
@@ -56,7 +56,7 @@ class _Topics:
     inputs: tuple[InputRow, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
-    outgrown: tuple[str, ...] = ()
+    history: Span | None = None
     growth: Monthly = field(default_factory=Monthly)
     week: WeekOfLoad | None = None
     merged: Merged | None = None
@@ -115,7 +115,8 @@ def load(path: Path) -> Spec:
     ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
     notes = (*(_notes(spec, topics.merged) if topics.merged else ()), *topics.notes)
-    cluster = replace(spec.cluster, notes=notes, outgrown=topics.outgrown)
+    outgrown = cluster_load.outgrown(spec.cluster, ends, topics.history) if topics.history else ()
+    cluster = replace(spec.cluster, notes=notes, outgrown=outgrown)
     traffic = yaml_sections.traffic(document)
     written_too = {broker.id for broker in document.added_brokers}
     # A replacement that only changes.replace_brokers names may be live and cordoned too.
@@ -169,7 +170,7 @@ def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _
         sizes=topics.sizes if sized else build_spec.Sizes(known, unsized if known else 0),
         inputs=(*topics.inputs, InputRow(name, sha256(content).hexdigest())),
         notes=(*topics.notes, *cluster_load.notes(today, load)),
-        outgrown=cluster_load.outgrown(today, load),
+        history=about.span,
         growth=Monthly(load.growth, at_end=load.at_end),
         week=None if lacks else replace(week, planned_for=yaml_sections.at_busiest_hours(document)),
     )
