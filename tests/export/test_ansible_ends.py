@@ -231,6 +231,12 @@ def test_checks_that_are_left_out(site: Site, options: tuple[str, str]) -> None:
     assert "Nothing was started: the checks were left out, by --skip-tags or --start-at-task; run it" in run.text
 
 
+def test_a_run_that_starts_at_its_checks_starts_all_batches(site: Site) -> None:
+    """--start-at-task may leave out the first tasks. Then no batch is started and left because a count is missing."""
+    run = site.play("apply", "--start-at-task", "Compare the plan's files with their digests")
+    assert (0, TARGET) == (run.code, site.replicas()), run.output
+
+
 def test_two_playbooks_of_one_command(site: Site) -> None:
     """If apply ends well and rollback in the same command fails, the failure is reported as rollback's."""
     hook, told = (site.folder.parent / name for name in ("forth.yml", "told.yml"))
