@@ -20,7 +20,10 @@ _MAPPINGS = ("kafka_reassign_environment", "kafka_reassign_reactions", "kafka_re
 # Nobody would notice that these are elsewhere: a stop file that stops nothing, throttles that no later run restores.
 _PATHS = ("kafka_reassign_stop_file", "kafka_reassign_throttle_file", "kafka_reassign_journal_dir")
 _DIRECTION, _THROTTLE = "kafka_reassign_direction", "kafka_reassign_throttle_bytes_per_sec"
-_JUDGED = (*_PATHS, _THROTTLE, *_MAPPINGS)
+# A run would fail at one of these only after it has started a batch, or would take it for another value.
+_COUNTS = ("kafka_reassign_wait_seconds", "kafka_reassign_verify_delay", "kafka_reassign_guard_seconds")
+_COUNTS += ("kafka_reassign_hold_seconds", "kafka_reassign_batches_at_most")
+_JUDGED = (*_PATHS, _THROTTLE, *_MAPPINGS, *_COUNTS)
 
 
 def impossible(values):
@@ -30,6 +33,8 @@ def impossible(values):
             yield f"{name} is '{value}'; allowed: an absolute path"
         elif name == _THROTTLE and not re.fullmatch("-?[0-9]+", str(value)):
             yield f"{name} is '{value}'; allowed: a whole number of bytes per second, or 0 for no throttle"
+        elif name in _COUNTS and not re.fullmatch("[0-9]+", str(value)):
+            yield f"{name} is '{value}'; allowed: a whole number, 0 or more"
         elif name in _MAPPINGS and not isinstance(value, Mapping):
             # Ansible accepts `key=value` as a mapping when it checks a role's arguments, but the value stays a string.
             yield f"{name} is '{value}'; allowed: -e '{{\"{name}\": {{…}}}}'"
