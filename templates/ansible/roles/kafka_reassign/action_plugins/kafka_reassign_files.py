@@ -16,6 +16,8 @@ _PREFIX = "kafka_reassign_"
 _NAME, _OPTION = re.compile(_PREFIX + r"\w+"), re.compile(rf"^ +({_PREFIX}\w+):", re.MULTILINE)
 # An inventory variable at least this similar to a setting is misspelled. Other variables may be another playbook's.
 _ALIKE = 0.85
+# With a misspelled tag, Ansible would do nothing and end well, or do what was to be skipped.
+_TAGS = ("precheck", "create", "reassign", "elect", "unthrottle")
 _MAPPINGS = ("kafka_reassign_environment", "kafka_reassign_reactions", "kafka_reassign_lag_limits")
 # Nobody would notice that these are elsewhere: a stop file that stops nothing, throttles that no later run restores.
 _PATHS = ("kafka_reassign_stop_file", "kafka_reassign_throttle_file", "kafka_reassign_journal_dir")
@@ -82,9 +84,19 @@ class ActionModule(ActionBase):
     """
 
     def run(self, tmp=None, task_vars=None):
-        """Copy the files of `copies` to `folder`. Without `copies`, check all files and settings."""
-        result = super().run(tmp, task_vars)
-        return {**result, **(self.copy(task_vars) if "copies" in self._task.args else self.check(task_vars))}
+        """Copy the files of `copies` to `folder`, or judge the `tags`. Without these, check all files and settings."""
+        result, given = super().run(tmp, task_vars), self._task.args
+        if "tags" in given:
+            return {**result, **self.judge(given["tags"])}
+        return {**result, **(self.copy(task_vars) if "copies" in given else self.check(task_vars))}
+
+    def judge(self, tags):
+        """Fail if one of these tags, of --tags and --skip-tags, is a misspelled tag of the role."""
+        for tag in tags:
+            near = difflib.get_close_matches(tag.lower(), _TAGS, 1, _ALIKE)
+            if near and tag not in _TAGS:
+                raise AnsibleActionFail(f"there is no tag {tag}; the nearest is {near[0]}. Nothing was started")
+        return {"changed": False}
 
     def content(self, role, path):
         """The content of one of the role's files, as text. Fail if it isn't the file that was reviewed."""
