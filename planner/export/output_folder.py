@@ -225,7 +225,8 @@ def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
 def _is_ours(path: Path, key: str) -> bool:
     """True if `path` is a plan of this format or the previous one, or a restart: its folder may be replaced."""
     try:
-        document = json.loads(path.read_bytes())
+        # A pipe would be waited for without end.
+        document = json.loads(path.read_bytes()) if path.is_file() else {}
     except (OSError, ValueError):
         return False
     version = document.get("format_version") if isinstance(document, dict) else None
