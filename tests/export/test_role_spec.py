@@ -65,7 +65,7 @@ def test_every_number_is_judged_before_a_run() -> None:
     assert {*settings._COUNTS, settings._THROTTLE, "kafka_reassign_from_step"} == numbers
 
 
-@pytest.mark.parametrize(("value", "possible"), [(0, True), ("30", True), (-5, False), (None, False), ("1.5", False)])
+@pytest.mark.parametrize(("value", "possible"), [(0, True), ("30\n", True), (-5, False), (None, False), ("1.5", False)])
 def test_a_number_that_cannot_be_is_refused(value: object, possible: bool) -> None:
     """A batch would be started before a negative delay or an empty value fails, and be left moving."""
     name = "kafka_reassign_verify_delay"

@@ -35,7 +35,7 @@ def impossible(values):
             yield f"{name} is '{value}'; allowed: an absolute path"
         elif name == _THROTTLE and not re.fullmatch("-?[0-9]+", str(value)):
             yield f"{name} is '{value}'; allowed: a whole number of bytes per second, or 0 for no throttle"
-        elif name in _COUNTS and not re.fullmatch("[0-9]+", str(value)):
+        elif name in _COUNTS and not re.fullmatch("[0-9]+", str(value).strip()):
             yield f"{name} is '{value}'; allowed: a whole number, 0 or more"
         elif name in _MAPPINGS and not isinstance(value, Mapping):
             # Ansible accepts `key=value` as a mapping when it checks a role's arguments, but the value stays a string.
