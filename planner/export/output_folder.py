@@ -225,7 +225,8 @@ def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
 def _is_ours(path: Path, key: str) -> bool:
     """True if `path` is a plan of this format or the previous one, or a restart: its folder may be replaced."""
     try:
-        document = json.loads(path.read_bytes())
+        # A pipe would be waited for without end.
+        document = json.loads(path.read_bytes()) if path.is_file() else {}
     except (OSError, ValueError):
         return False
     version = document.get("format_version") if isinstance(document, dict) else None
@@ -300,26 +301,26 @@ def replace_file(path: Path, content: bytes) -> None:
     A pipe or a terminal is written to directly.
     """
     goal = Path(os.path.realpath(path))
-    if goal.exists() and not goal.is_file():
-        goal.write_bytes(content)
-        return
-    with interrupts.held():
-        try:
+    try:
+        if goal.exists() and not goal.is_file():
+            goal.write_bytes(content)
+            return
+        with interrupts.held():
             handle, staged = tempfile.mkstemp(prefix=f".{goal.name}.", dir=goal.parent)
-        except OSError as error:
-            # The error names `path`, because users don't know the temporary file's name.
-            raise OSError(error.errno, error.strerror, str(path)) from None
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            if goal.exists():
-                mode = goal.stat().st_mode & 0o7777
-            else:
-                mask = os.umask(0)
-                os.umask(mask)
-                mode = 0o666 & ~mask
-            Path(staged).chmod(mode)
-            Path(staged).replace(goal)
-        except BaseException:
-            Path(staged).unlink(missing_ok=True)
-            raise
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                if goal.exists():
+                    mode = goal.stat().st_mode & 0o7777
+                else:
+                    mask = os.umask(0)
+                    os.umask(mask)
+                    mode = 0o666 & ~mask
+                Path(staged).chmod(mode)
+                Path(staged).replace(goal)
+            except BaseException:
+                Path(staged).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        # The error names `path`: users don't know the temporary file's name, and a full disk's error has none.
+        raise OSError(error.errno, error.strerror, str(path)) from None

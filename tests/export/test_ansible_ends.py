@@ -231,6 +231,32 @@ def test_checks_that_are_left_out(site: Site, options: tuple[str, str]) -> None:
     assert "Nothing was started: the checks were left out, by --skip-tags or --start-at-task; run it" in run.text
 
 
+def test_a_run_that_starts_at_its_checks_starts_all_batches(site: Site) -> None:
+    """--start-at-task may leave out the first tasks. Then no batch is started and left because a count is missing."""
+    run = site.play("apply", "--start-at-task", "Compare the plan's files with their digests")
+    assert (0, TARGET) == (run.code, site.replicas()), run.output
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--tags", "unthrotle"), "there is no tag unthrotle; the nearest is unthrottle. Nothing was started"),
+        (("--skip-tags", "elects"), "there is no tag elects; the nearest is elect. Nothing was started"),
+        (("--skip-tags", "reassign"), "Nothing was started: the checks were left out, by --skip-tags or"),
+    ],
+)
+def test_tags_that_do_not_do_what_they_say(site: Site, options: tuple[str, str], told: str) -> None:
+    """A misspelled tag would end well with the throttle still set, or elect leaders that were to stay."""
+    run = site.play("apply", *options)
+    assert (2, 0, True) == (run.code, len(site.cluster["calls"]), told in run.text), run.output
+
+
+def test_a_tag_of_another_playbook_is_no_error(site: Site) -> None:
+    """A tag that isn't like one of the role's selects nothing here, as in a playbook that imports this one."""
+    run = site.play("rollback", "--tags", "dashboards")
+    assert (0, 0) == (run.code, len(site.cluster["calls"])), run.output
+
+
 def test_two_playbooks_of_one_command(site: Site) -> None:
     """If apply ends well and rollback in the same command fails, the failure is reported as rollback's."""
     hook, told = (site.folder.parent / name for name in ("forth.yml", "told.yml"))

@@ -57,6 +57,22 @@ def test_where_writing_fails_all_is_as_it_was(tmp_path: Path, monkeypatch: pytes
     assert {"file": b"old"} == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
 
+@pytest.mark.parametrize("name", ["file", "full"])
+def test_a_full_disk_is_told_by_the_name_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The system's error has no name when a disk is full. Without a name, the planner would blame stdout."""
+    (tmp_path / "full").symlink_to("/dev/full")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        replace_file(tmp_path / name, b"new")
+    assert str(tmp_path / name) == caught.value.filename
+
+
 def test_only_an_earlier_output_is_replaced(tmp_path):
     """A new or an empty file may be written, another one only if it is an earlier output."""
     out = tmp_path / "out"

@@ -177,6 +177,14 @@ def test_others_folder_is_refused(tmp_path: Path, existing: dict[str, bytes]) ->
     assert existing == _contents(tmp_path / "out")
 
 
+def test_a_pipe_in_a_plans_place_is_not_waited_for(tmp_path: Path) -> None:
+    """A folder whose plan.json is a pipe is refused at once."""
+    (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "out" / "plan.json")
+    with pytest.raises(SetupError, match="out: isn't empty and holds no plan that planner wrote"):
+        output_folder.write(tmp_path / "out", FILES)
+
+
 def test_file_is_refused(tmp_path: Path) -> None:
     """A file at the folder's path is refused and stays."""
     (tmp_path / "out").write_bytes(b"mine")

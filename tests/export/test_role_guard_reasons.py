@@ -78,6 +78,15 @@ def test_log_dirs_are_there_and_have_no_error() -> None:
     assert said.endswith("give it to planner adopt. They are /b of broker 1, /a of broker 2")
 
 
+def test_letters_that_java_does_not_print_are_told() -> None:
+    """Without a locale, Java prints ? for ö. Then the racks and log dirs are right, and the locale is wrong."""
+    hint = "Kafka's tools print ? for letters beyond ASCII there: set LC_ALL to C.UTF-8 in kafka_reassign_environment"
+    assert guards.absent([1], {1: "k?ln"}, {"1": "köln"}).endswith(f"broker 1 in k?ln, planned for köln. {hint}")
+    assert guards.unusable_dirs({"1": ["/dät"]}, {1: ["/d?t"]}).endswith(f"They are /dät of broker 1. {hint}")
+    assert "LC_ALL" not in guards.absent([1], {1: "bonn"}, {"1": "köln"})
+    assert "" == guards.absent([1], {1: "köln"}, {"1": "köln"})
+
+
 STATES = {"a-0": [[1, 2], [1, 4], [4, 2]], "a-1": [[1, 2], [4, 2]]}
 
 

@@ -38,6 +38,25 @@ def test_without_a_journal_nothing_is_written(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("why", ["Not a directory", "Permission denied", "no home"])
+def test_a_folder_that_takes_no_journal_is_told_with_its_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """The home of the user on the admin host may be read-only, or missing. The error names the setting to change."""
+
+    def home() -> Path:
+        if why == "no home":
+            raise RuntimeError(why)
+        return tmp_path
+
+    monkeypatch.setattr(Path, "home", home)
+    if why == "Not a directory":
+        (tmp_path / ".local").touch()
+    monkeypatch.setattr(journal.os, "access", lambda *_: False)
+    with pytest.raises(throttles.ToolError, match=f"{why}.*; allowed: in kafka_reassign_journal_dir, the path of a"):
+        journal.folder_of("")
+
+
 @pytest.mark.parametrize("damaged", ["", "[]", '{"rates": ["5'])
 def test_a_damaged_record_is_named(tmp_path: Path, damaged: str) -> None:
     """A record of throttles or cordons that can't be read stops the run, which names the file. It isn't ignored."""

@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any
 
+import pytest
 import yaml
 from folders import ROOT
 from role_files import ROLE, loaded
@@ -14,6 +15,7 @@ from role_files import ROLE, loaded
 RESTART = ROOT / "templates" / "restart"
 
 module, wait = loaded("library/kafka_reassign"), loaded("action_plugins/kafka_reassign")
+settings = loaded("action_plugins/kafka_reassign_files")
 
 SPECS = yaml.safe_load((ROLE / "meta" / "argument_specs.yml").read_text())["argument_specs"]
 PAGE = (ROOT / "docs" / "apply.md").read_text()
@@ -53,6 +55,22 @@ def test_the_roles_specification_has_its_settings() -> None:
     assert {name: TYPES[type(value)] for name, value in given.items()} == {
         name: option["type"] for name, option in options.items() if name != "kafka_reassign_expected_brokers"
     }
+
+
+def test_every_number_is_judged_before_a_run() -> None:
+    """The plugin judges each number of the roles. restart.yml itself judges the step to continue with."""
+    restarts = yaml.safe_load((RESTART / "roles/kafka_reassign/meta/argument_specs.yml").read_text())["argument_specs"]
+    options = SPECS["main"]["options"] | restarts["main"]["options"]
+    numbers = {name for name, option in options.items() if option["type"] == "int"}
+    assert {*settings._COUNTS, settings._THROTTLE, "kafka_reassign_from_step"} == numbers
+
+
+@pytest.mark.parametrize(("value", "possible"), [(0, True), ("30\n", True), (-5, False), (None, False), ("1.5", False)])
+def test_a_number_that_cannot_be_is_refused(value: object, possible: bool) -> None:
+    """A batch would be started before a negative delay or an empty value fails, and be left moving."""
+    name = "kafka_reassign_verify_delay"
+    told = [] if possible else [f"{name} is '{value}'; allowed: a whole number, 0 or more"]
+    assert told == [*settings.impossible({name: value})]
 
 
 def test_the_page_names_every_setting() -> None:

@@ -16,11 +16,16 @@ _PREFIX = "kafka_reassign_"
 _NAME, _OPTION = re.compile(_PREFIX + r"\w+"), re.compile(rf"^ +({_PREFIX}\w+):", re.MULTILINE)
 # An inventory variable at least this similar to a setting is misspelled. Other variables may be another playbook's.
 _ALIKE = 0.85
+# With a misspelled tag, Ansible would do nothing and end well, or do what was to be skipped.
+_TAGS = ("precheck", "create", "reassign", "elect", "unthrottle")
 _MAPPINGS = ("kafka_reassign_environment", "kafka_reassign_reactions", "kafka_reassign_lag_limits")
 # Nobody would notice that these are elsewhere: a stop file that stops nothing, throttles that no later run restores.
 _PATHS = ("kafka_reassign_stop_file", "kafka_reassign_throttle_file", "kafka_reassign_journal_dir")
 _DIRECTION, _THROTTLE = "kafka_reassign_direction", "kafka_reassign_throttle_bytes_per_sec"
-_JUDGED = (*_PATHS, _THROTTLE, *_MAPPINGS)
+# A run would fail at one of these only after it has started a batch, or would take it for another value.
+_COUNTS = ("kafka_reassign_wait_seconds", "kafka_reassign_verify_delay", "kafka_reassign_guard_seconds")
+_COUNTS += ("kafka_reassign_hold_seconds", "kafka_reassign_batches_at_most")
+_JUDGED = (*_PATHS, _THROTTLE, *_MAPPINGS, *_COUNTS)
 
 
 def impossible(values):
@@ -30,6 +35,8 @@ def impossible(values):
             yield f"{name} is '{value}'; allowed: an absolute path"
         elif name == _THROTTLE and not re.fullmatch("-?[0-9]+", str(value)):
             yield f"{name} is '{value}'; allowed: a whole number of bytes per second, or 0 for no throttle"
+        elif name in _COUNTS and not re.fullmatch("[0-9]+", str(value).strip()):
+            yield f"{name} is '{value}'; allowed: a whole number, 0 or more"
         elif name in _MAPPINGS and not isinstance(value, Mapping):
             # Ansible accepts `key=value` as a mapping when it checks a role's arguments, but the value stays a string.
             yield f"{name} is '{value}'; allowed: -e '{{\"{name}\": {{…}}}}'"
@@ -77,9 +84,19 @@ class ActionModule(ActionBase):
     """
 
     def run(self, tmp=None, task_vars=None):
-        """Copy the files of `copies` to `folder`. Without `copies`, check all files and settings."""
-        result = super().run(tmp, task_vars)
-        return {**result, **(self.copy(task_vars) if "copies" in self._task.args else self.check(task_vars))}
+        """Copy the files of `copies` to `folder`, or judge the `tags`. Without these, check all files and settings."""
+        result, given = super().run(tmp, task_vars), self._task.args
+        if "tags" in given:
+            return {**result, **self.judge(given["tags"])}
+        return {**result, **(self.copy(task_vars) if "copies" in given else self.check(task_vars))}
+
+    def judge(self, tags):
+        """Fail if one of these tags, of --tags and --skip-tags, is a misspelled tag of the role."""
+        for tag in tags:
+            near = difflib.get_close_matches(tag.lower(), _TAGS, 1, _ALIKE)
+            if near and tag not in _TAGS:
+                raise AnsibleActionFail(f"there is no tag {tag}; the nearest is {near[0]}. Nothing was started")
+        return {"changed": False}
 
     def content(self, role, path):
         """The content of one of the role's files, as text. Fail if it isn't the file that was reviewed."""

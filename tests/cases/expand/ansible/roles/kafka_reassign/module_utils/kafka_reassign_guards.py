@@ -85,26 +85,38 @@ def absent(expected, racks, planned_racks):
         for broker, rack in racks.items()
         if planned_racks.get(str(broker), rack) != rack
     ]
-    return _sentence(
+    said = _sentence(
         "Brokers aren't in the racks that the plan has for them. Nothing was started; make a new plan from the "
         "cluster as it is now. They are",
         elsewhere,
     )
+    return said + _beyond_ascii((planned_racks.get(str(broker), rack), rack) for broker, rack in racks.items())
 
 
 def unusable_dirs(planned, usable):
     """A sentence on the plan's log dirs, {broker: paths}, that aren't usable; else an empty one."""
-    rows = [
-        f"{path} of broker {broker}"
+    missing = [
+        (broker, path)
         for broker, paths in planned.items()
         for path in sorted(set(paths) - set(usable.get(int(broker), ())))
     ]
-    return _sentence(
+    said = _sentence(
         "Log dirs of the plan aren't there, or have an error. Nothing was started; repair them, or make a new plan "
         "from the cluster as it is now; to go back, write any for them in rollback.json and give it to planner adopt. "
         "They are",
-        rows,
+        [f"{path} of broker {broker}" for broker, path in missing],
     )
+    return said + _beyond_ascii((path, shown) for broker, path in missing for shown in usable.get(int(broker), ()))
+
+
+def _beyond_ascii(pairs):
+    """What to do if names that are planned and printed differ only in letters beyond ASCII; else an empty text.
+
+    Java prints ? for them where the session on the admin host has no locale, as under cron or over some connections.
+    """
+    hidden = any(planned != shown and planned.encode("ascii", "replace").decode() == shown for planned, shown in pairs)
+    told = "Kafka's tools print ? for letters beyond ASCII there: set LC_ALL to C.UTF-8 in kafka_reassign_environment"
+    return f". {told}" if hidden else ""
 
 
 def foreign(running, states):

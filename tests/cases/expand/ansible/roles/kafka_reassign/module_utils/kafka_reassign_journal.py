@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from datetime import datetime, timezone
@@ -20,9 +21,15 @@ def _now():
 
 def folder_of(given, make=True):
     """The folder for journals and for the settings from before a run. Only its owner may read it."""
-    folder = Path(given or Path.home() / ".local" / "state" / "kafka_reassign")
-    if make:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder = Path(given or Path.home() / ".local" / "state" / "kafka_reassign")
+        if make:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home
+        said = f"journals and throttles from before can't be kept ({error}); allowed: in kafka_reassign_journal_dir,"
+        raise ToolError(f"{said} the path of a folder on the admin host that can be written") from None
     return folder
 
 
