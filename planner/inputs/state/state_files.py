@@ -78,8 +78,11 @@ def files_in(path: Path) -> tuple[Path, ...]:
 
 
 def _walked(folder: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise file_reading.unreadable(Path(error.filename), error)
+
     count = 0
-    for inside, folders, names in os.walk(folder, onerror=_refuse):
+    for inside, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if name not in _NOT_STATE]
         for name in folders:
             if (linked := Path(inside, name)).is_symlink():
@@ -92,10 +95,6 @@ def _walked(folder: Path) -> Iterator[Path]:
                 yield Path(inside, name)
         if count > _MOST_FILES:
             raise UnreadableError(f"{folder.as_posix()!r} has more than {_MOST_FILES:,} files; allowed: fewer")
-
-
-def _refuse(error: OSError) -> None:
-    raise file_reading.unreadable(Path(error.filename), error)
 
 
 def read_file(

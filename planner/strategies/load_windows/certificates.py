@@ -69,6 +69,13 @@ class Question:
     loads: ByteLoads
     exactly: bool
 
+    def moved(self, assignment: IntArray) -> int:
+        """What a plan (P, W) copies, in bytes, or in replicas if no sizes are known."""
+        layout = self.layout
+        if not layout.copy_bytes.any():
+            layout = replace(layout, copy_bytes=(~layout.new).astype(np.int64))
+        return copied(self.problem, layout, assignment[layout.rows])
+
 
 def certified(question: Question, found: BestPosition, assignment: IntArray, *, exactly: bool = False) -> Certificate:
     """The best known certificate of a plan (P, W), for all plans that are no further outside than it is.
@@ -111,19 +118,10 @@ def _of_any_leaders(question: Question, found: BestPosition, assignment: IntArra
     if found.relaxed is None:
         made = _closed(question, found, most)
     else:
-        moved = _moved(question, assignment)
-        made = _open(question, found, found.relaxed, most, moved)
+        made = _open(question, found, found.relaxed, most, question.moved(assignment))
     if exactly and question.loads.names:
         made = _by_cases(question, made, most, assignment)
     return made if most.none else _with_proofs(question, found, made, most)
-
-
-def _moved(question: Question, assignment: IntArray) -> int:
-    """What a plan (P, W) copies, in bytes, or in replicas if no sizes are known."""
-    layout = question.layout
-    if not layout.copy_bytes.any():
-        layout = replace(layout, copy_bytes=(~layout.new).astype(np.int64))
-    return copied(question.problem, layout, assignment[layout.rows])
 
 
 def outside_more(question: Question, found: BestPosition, assignment: IntArray) -> bool:

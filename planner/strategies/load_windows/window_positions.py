@@ -124,7 +124,7 @@ def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywher
         guesses = (_topic_starts(search, search.layout, wanted, anywhere.topics), wanted)
         guess = min(guesses, key=lambda each: _judged(search.within(each, lambda *_: None).best(lows)))
         found = min(found, search.within(guess).best(lows), key=_judged)
-    for _ in range(_rounds(search)):
+    for _ in range(search.rounds):
         begun = _starts_at_its_prices(search, found, anywhere.topics)
         if begun is None or np.array_equal(begun.topic_replicas, found.wanted.topic_replicas):
             break
@@ -133,13 +133,6 @@ def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywher
             break
         found = tried
     return found
-
-
-def _rounds(search: _Search) -> int:
-    """How often starts at the prices of the last plan are tried."""
-    if search.small:
-        return START_ROUNDS
-    return 1 if search.effort.topic_flows and search.columns <= AT_STARTS else 0
 
 
 def _starts_at_its_prices(search: _Search, found: Started, topics: Begins) -> Windows | None:
@@ -207,6 +200,9 @@ class _Search:
         self.loads, self.even = loads, even
         self.columns = len(layout.rows) * len(layout.targets)
         self.small, self.effort = self.columns <= START_COLUMNS, effort
+        # How often starts at the prices of the last plan are tried.
+        again = 1 if effort.topic_flows and self.columns <= AT_STARTS else 0
+        self.rounds = START_ROUNDS if self.small else again
         # Starts are compared with little work, unless there are few columns or only one start can be tried.
         self._to_compare = effort if not self.small or self.columns <= FEW_START_COLUMNS else None
         self.low: int | None = None
