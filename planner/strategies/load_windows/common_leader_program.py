@@ -21,12 +21,14 @@ from planner.strategies.flow.placement_network import Layout
 from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Prices, price_at_edges
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.lp_relaxation import Fits, WholeProgram, is_split, whole_program
-from planner.strategies.load_windows.price_program import Program, ProgramRows, solve
+from planner.strategies.load_windows.price_program import Program, ProgramRows, Solution, solve
 from planner.strategies.work_limits import (
     TOGETHER_CELLS,
     TOGETHER_CLOSE,
     TOGETHER_COLUMNS,
     TOGETHER_NODES,
+    TOGETHER_SIMPLEX_COLUMNS,
+    TOGETHER_STEPS,
     TOGETHER_WHOLE,
 )
 
@@ -124,14 +126,18 @@ class CommonLeaderProgram:
                 able[slot] &= layout.targets == problem.replicas[row, 0]
         return able
 
+    def _split(self) -> Solution | None:
+        """The optimum with split shares; None if there is none, or if it takes too many steps."""
+        simplex = len(self.program.costs) <= TOGETHER_SIMPLEX_COLUMNS
+        return solve(self.program, "highs-ds" if simplex else "highs-ipm", TOGETHER_STEPS)
+
     def cheapest(self) -> IntArray | None:
         """The replicas of the rows (M, W) that copy the fewest bytes, or nearly; None if none are found."""
         width = len(self.layout.targets)
         columns = len(self.slots) * width
         least, most = self.program.least, self.program.most
         if columns > TOGETHER_WHOLE[not self.asked]:
-            solved = solve(self.program, "highs-ds")
-            if solved is None:
+            if (solved := self._split()) is None:
                 return None
             # Rows of a slot are decided together with it.
             split = is_split(solved.values).reshape(-1, width).any(axis=1)
@@ -153,8 +159,7 @@ class CommonLeaderProgram:
 
     def prices(self, fits: Fits) -> Prices | None:
         """The prices of the linear program, at the edges of these windows; None if it has no solution."""
-        solved = solve(self.program, "highs-ds")
-        if solved is None:
+        if (solved := self._split()) is None:
             return None
         width, worth = len(self.layout.targets), self.whole.worth_of_loads
         counts = len(self.program.low) - worth.size - (self.layout.topic_count + 1) * width

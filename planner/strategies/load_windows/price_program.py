@@ -78,8 +78,8 @@ class Solution(NamedTuple):
     prices: FloatArray
 
 
-def solve(program: Program, method: Method) -> Solution | None:
-    """The optimum by HiGHS; None if there is none."""
+def solve(program: Program, method: Method, steps_a_row: int | None = None) -> Solution | None:
+    """The optimum by HiGHS; None if there is none, or none after so many steps for each row."""
     fixed = program.low == program.high
     above, below = ~fixed & np.isfinite(program.high), ~fixed & np.isfinite(program.low)
     solved = scipy.optimize.linprog(
@@ -90,6 +90,7 @@ def solve(program: Program, method: Method) -> Solution | None:
         b_eq=program.low[fixed],
         bounds=np.stack([program.least, program.most], axis=1),
         method=method,
+        options={} if steps_a_row is None else {"maxiter": steps_a_row * len(program.low)},
     )
     if solved.status != 0:
         return None

@@ -114,9 +114,11 @@ def test_targets_of_bytes_are_met_close_to_the_bound(seed: int, monkeypatch: pyt
     assert other.least_bytes <= solution.least_bytes
 
 
-def test_what_the_linear_program_splits_is_decided_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On clusters too large to decide everything, the plan is somewhat further from the bound."""
+@pytest.mark.parametrize("simplex", [pytest.param(0, marks=pytest.mark.slow), 100_000])
+def test_what_the_linear_program_splits_is_decided_alone(simplex: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On clusters too large to decide everything, by either method, the plan is somewhat further from the bound."""
     monkeypatch.setattr(common_leader_program, "TOGETHER_WHOLE", (0, 0))
+    monkeypatch.setattr(common_leader_program, "TOGETHER_SIMPLEX_COLUMNS", simplex)
     _, solution, copied = planned(uneven(1))
     assert 0 <= copied - solution.least_bytes <= 0.15 * copied
 
@@ -205,3 +207,16 @@ def test_targets_that_no_placement_meets_have_no_prices() -> None:
     assert program.prices(fits) is not None
     none = replace(program, program=replace(program.program, most=np.zeros_like(program.program.most)))
     assert none.prices(fits) is None
+
+
+def test_a_program_that_takes_too_many_steps_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No prices and no placement: common brokers are then chosen one after the other."""
+    monkeypatch.setattr(common_leader_program, "TOGETHER_WHOLE", (0, 0))
+    monkeypatch.setattr(common_leader_program, "TOGETHER_STEPS", 0)
+    spec = uneven(1)
+    layout, program = program_of(spec)
+    assert program is not None
+    wanted = windows(program.problem, program.problem.balance)
+    assert program.prices(Fits.of(layout, wanted, byte_loads(program.problem, layout, wanted))) is None
+    assert program.cheapest() is None
+    assert planned(spec)[1].certificate is not None
