@@ -92,9 +92,16 @@ class CommonLeaderProgram:
         every = np.arange(on_broker.size)
         ends = np.stack([np.zeros(every.size), np.full(every.size, np.inf)])
         table.add(ends, (every, on_broker.ravel(), 1.0), (every, columns + by_slot.ravel(), -1.0))
-        # No broker leads more partitions of slots than its window of leaders allows.
+        # A broker leads no more partitions of slots than its windows of leaders allow, in all and of each topic, and no
+        # fewer of a topic whose partitions are all in slots.
         most = np.stack([np.full(shape[1], -np.inf), wanted.leaders[1, layout.order]])
         table.add(most, (brokers, of_slots, np.bincount(slots[rows])[numbers].astype(np.float64)))
+        if wanted.topic_leaders is not None:
+            cells = layout.topics[rows, None] * shape[1] + np.arange(shape[1])
+            low, high = wanted.topic_leaders[:, :, layout.order].astype(np.float64)
+            of_topic, led = (np.bincount(each, minlength=len(low)) for each in (problem.topic_of, layout.topics[rows]))
+            low[of_topic > led] = -np.inf
+            table.add(np.stack([low, high]), (cells.ravel(), columns + by_slot.ravel(), 1.0))
         reach = np.ones(shape, dtype=bool) if layout.reachable is None else layout.reachable
         upper = np.concatenate([reach.ravel(), cls._able(problem, layout, slots).ravel()])
         added = table.program(np.concatenate([whole.program.costs, np.zeros(len(of_slots))]), upper.astype(np.float64))
