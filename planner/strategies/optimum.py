@@ -262,7 +262,8 @@ def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
         brought = assignment.copy()
         brought[asked.layout.rows] = chosen
         made.append(_led_together(asked, wanted, brought, assignment))
-    if not made or any(_missed(asked, wanted, made[0])[:2]):
+    # Little work on a program may find less than no program.
+    if not made or not asked.exactly or any(_missed(asked, wanted, made[0])[:2]):
         made.append(_led_together(asked, wanted, assignment, assignment))
     return min(made, key=lambda each: _missed(asked, wanted, each))
 
