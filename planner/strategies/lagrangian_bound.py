@@ -32,6 +32,8 @@ from planner.scoring.window_excess import Allowed
 # Prices are in units of 1 / GRAIN byte, or finer ones; coarser prices lower the bound by up to a tenth of a percent.
 GRAIN = 256
 FINEST = 1 << 20
+# Programs with split replicas have finer prices, because coarser ones matter for partitions of terabytes.
+FINE = 16 * GRAIN
 # Rows priced at a time, because pricing holds rows × brokers numbers.
 _CHUNK = 20_000
 # More than any choice costs: in 64 bits, and in Python's integers if 64 bits are too few.

@@ -202,7 +202,8 @@ TOGETHER_COLUMNS, TOGETHER_WHOLE, TOGETHER_NODES, TOGETHER_CLOSE = (
 # (five clusters took 0.5 to 0.7), beyond by an interior point method: 257,000 columns 50 → 13 s, 114,000 2 → 7 s.
 TOGETHER_SIMPLEX_COLUMNS, TOGETHER_STEPS = 150_000, 5
 # Bounds know of common brokers up to so many rows of slots × brokers²: more takes over a second to compute.
-TOGETHER_CELLS = 10_000_000
+# With ranks of leaders, Python's integers are sorted, which takes 20 times as long.
+TOGETHER_CELLS, TOGETHER_RANKS = 10_000_000, 20
 
 # `demote_brokers`: the smallest partitions with which one that is only on demoted brokers may exchange brokers, if none
 # of its topic can.

@@ -20,7 +20,7 @@ import numpy as np
 
 from planner.model.problem import BoolArray, FloatArray, IntArray
 from planner.strategies.lagrangian_bound import (
-    GRAIN,
+    FINE,
     BoundFacts,
     Branch,
     Case,
@@ -49,8 +49,6 @@ from planner.strategies.work_limits import (
 _TINY = 1e-5
 # Cases whose costs differ by less than this part are as good as each other: deeper ones come first.
 _ALIKE = 1e-5
-# Prices of loads are in units of 1 / _FINE byte, because coarser ones matter for partitions of terabytes.
-_FINE = 16 * GRAIN
 
 
 class Branched(NamedTuple):
@@ -290,7 +288,7 @@ def _case(node: _Node, at: IntArray, fits: Fits) -> Case:
     everywhere = []
     for prices in node.duals:
         everywhere.append(np.zeros((*prices.shape[:-1], fits.brokers.shape[1]), dtype=np.int64))
-        everywhere[-1][..., at] = np.rint(prices * _FINE).astype(np.int64)
+        everywhere[-1][..., at] = np.rint(prices * FINE).astype(np.int64)
     cells, brokers, loads = everywhere
     tables = tuple(map(price_at_edges, loads, fits.loads))
-    return Prices(price_at_edges(cells, fits.topics), price_at_edges(brokers, fits.brokers), tables, _FINE)
+    return Prices(price_at_edges(cells, fits.topics), price_at_edges(brokers, fits.brokers), tables, FINE)

@@ -18,7 +18,7 @@ from planner.model.problem import BoolArray, IntArray, Problem
 from planner.scoring.windows import Windows
 from planner.strategies.flow.placement import matrix
 from planner.strategies.flow.placement_network import Layout
-from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Prices, price_at_edges
+from planner.strategies.lagrangian_bound import FINE, BoundFacts, Prices, price_at_edges
 from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.lp_relaxation import Fits, WholeProgram, is_split, whole_program
 from planner.strategies.load_windows.price_program import Program, ProgramRows, Solution, solve
@@ -27,15 +27,11 @@ from planner.strategies.work_limits import (
     TOGETHER_CLOSE,
     TOGETHER_COLUMNS,
     TOGETHER_NODES,
+    TOGETHER_RANKS,
     TOGETHER_SIMPLEX_COLUMNS,
     TOGETHER_STEPS,
     TOGETHER_WHOLE,
 )
-
-# Prices are in units of 1 / _FINE byte, because coarser ones matter for partitions of terabytes.
-_FINE = 16 * GRAIN
-# With ranks of leaders, Python's integers are sorted, which takes so many times as long.
-_RANKS_TAKE = 20
 
 
 def slots_of(problem: Problem, layout: Layout) -> IntArray:
@@ -56,7 +52,7 @@ def with_slots(problem: Problem, layout: Layout, about: BoundFacts) -> BoundFact
         return about
     ranks = problem.leader_ranks
     # While a broker is out of sync, another one than that of the lowest rank may lead.
-    if ranks is None or problem.out_of_sync is not None or tries > TOGETHER_CELLS // _RANKS_TAKE:
+    if ranks is None or problem.out_of_sync is not None or tries > TOGETHER_CELLS // TOGETHER_RANKS:
         return replace(about, together=slots)
     return replace(about, together=slots, leader_ranks=ranks[:, layout.targets])
 
@@ -171,10 +167,10 @@ class CommonLeaderProgram:
         width, worth = len(self.layout.targets), self.whole.worth_of_loads
         counts = len(self.program.low) - worth.size - (self.layout.topic_count + 1) * width
         cells, loads = np.split(solved.prices[counts:], [(self.layout.topic_count + 1) * width])
-        cells = np.rint(cells.reshape(-1, width) * self.whole.worth * _FINE).astype(np.int64)
-        loads = np.rint(loads.reshape(worth.shape) * worth * _FINE).astype(np.int64)
+        cells = np.rint(cells.reshape(-1, width) * self.whole.worth * FINE).astype(np.int64)
+        loads = np.rint(loads.reshape(worth.shape) * worth * FINE).astype(np.int64)
         *topics, brokers = cells
         tables = tuple(map(price_at_edges, loads, fits.loads))
         return Prices(
-            price_at_edges(np.array(topics), fits.topics), price_at_edges(brokers, fits.brokers), tables, _FINE
+            price_at_edges(np.array(topics), fits.topics), price_at_edges(brokers, fits.brokers), tables, FINE
         )
