@@ -49,15 +49,15 @@ from planner.sweep.sweep_result import SCORE_SCHEMA
 class AdoptedAssignment:
     """A problem, and the reassignment as an assignment (P, W) that keeps every rule of the problem.
 
-    `named` (P,): the partitions that the reassignment names. `held` (P,): partitions that it doesn't name, although a
+    `is_named` (P,): the partitions that the reassignment names. `is_held` (P,): those that it doesn't name, although a
     plan would change their leader or racks; `problem` doesn't let them move. `free` lets them, and those that aren't
     spread over the racks may stay so: the bound is for all its plans, of which this is one.
     """
 
     problem: Problem
     assignment: IntArray
-    named: BoolArray
-    held: BoolArray
+    is_named: BoolArray
+    is_held: BoolArray
     free: Problem
 
 
@@ -67,12 +67,12 @@ def place(given: Given, problem: Problem, spec_file: str) -> AdoptedAssignment:
     ImportStateError for topics, partitions and brokers that the spec doesn't have, with their places; InfeasibleError
     with every entry that breaks a hard rule of the spec.
     """
-    if wrong := list(given_reassignment.unknown(given, problem)):
-        raise ImportStateError(wrong)
+    if unknown_parts := list(given_reassignment.unknown(given, problem)):
+        raise ImportStateError(unknown_parts)
     rows = problem.row_of
     entries = {rows[each.topic, each.partition.id]: each for each in given.wanted}
     factors = problem.replication_factors.tolist()
-    broken = [
+    faults = [
         Finding(
             entry.place,
             f"{entry.topic}-{entry.partition.id}",
@@ -84,36 +84,36 @@ def place(given: Given, problem: Problem, spec_file: str) -> AdoptedAssignment:
     # Replica lists that are too long are cut, so that the check also finds their other faults.
     lists = {(each.topic, each.partition.id): each.partition.replicas[: problem.width] for each in given.wanted}
     assignment = build_problem.assigned(problem, lists)
-    placed = _held(problem, assignment, np.isin(np.arange(problem.rows), list(entries)))
-    for violation in independent_check.check(placed.problem, assignment, at_most=problem.rows):
-        stated = entries.get(rows[violation.topic, violation.partition])
+    adoption = _hold_unnamed(problem, assignment, np.isin(np.arange(problem.rows), list(entries)))
+    for violation in independent_check.check(adoption.problem, assignment, at_most=problem.rows):
+        given_entry = entries.get(rows[violation.topic, violation.partition])
         key, message = f"{violation.topic}-{violation.partition}", f"{violation.rule}: {violation.message}"
-        if stated is None:
-            broken.append(Finding(Place(spec_file), key, f"{given.file} doesn't name it, so it stays: {message}"))
-        elif len(stated.partition.replicas) <= problem.width:
-            broken.append(Finding(stated.place, key, message))
-    if broken:
+        if given_entry is None:
+            faults.append(Finding(Place(spec_file), key, f"{given.file} doesn't name it, so it stays: {message}"))
+        elif len(given_entry.partition.replicas) <= problem.width:
+            faults.append(Finding(given_entry.place, key, message))
+    if faults:
         raise InfeasibleError(
-            f"{given.file} can't be adopted, it breaks rules of {spec_file}:", *capped(sorted(broken))
+            f"{given.file} can't be adopted, it breaks rules of {spec_file}:", *capped(sorted(faults))
         )
-    return placed
+    return adoption
 
 
-def _held(problem: Problem, assignment: IntArray, named: BoolArray) -> AdoptedAssignment:
+def _hold_unnamed(problem: Problem, assignment: IntArray, is_named: BoolArray) -> AdoptedAssignment:
     """The assignment (P, W), with partitions that aren't named (P,) held where they are, even if a plan would change
     their leader or spread them over the racks.
     """
-    elects = leaders_after(problem, assignment) != problem.leaders
-    broken = dict(independent_check.broken_rules(problem, assignment))
-    uneven, others = broken.pop("rack spread"), np.any([*broken.values()], axis=0)
-    rests = ~problem.forced | (uneven & ~others)
-    held: BoolArray = ~named & ~problem.is_new & rests & (elects | uneven)
-    if not held.any():
-        return AdoptedAssignment(problem, assignment, named, held, problem)
-    free = replace(problem, forced=problem.forced & ~held)
-    fixed = replace(free, movable=problem.movable & ~held)
-    free = replace(free, racks_as_today=problem.racks_as_today or bool((held & uneven).any()))
-    return AdoptedAssignment(fixed, assignment, named, held, free)
+    changes_leader = leaders_after(problem, assignment) != problem.leaders
+    broken_rules = dict(independent_check.broken_rules(problem, assignment))
+    is_uneven, other_faults = broken_rules.pop("rack spread"), np.any([*broken_rules.values()], axis=0)
+    may_stay = ~problem.forced | (is_uneven & ~other_faults)
+    is_held: BoolArray = ~is_named & ~problem.is_new & may_stay & (changes_leader | is_uneven)
+    if not is_held.any():
+        return AdoptedAssignment(problem, assignment, is_named, is_held, problem)
+    free = replace(problem, forced=problem.forced & ~is_held)
+    fixed = replace(free, movable=problem.movable & ~is_held)
+    free = replace(free, racks_as_today=problem.racks_as_today or bool((is_held & is_uneven).any()))
+    return AdoptedAssignment(fixed, assignment, is_named, is_held, free)
 
 
 SAME_BALANCE = "fewest bytes at this balance"
@@ -140,137 +140,149 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
 
     ImportStateError and InfeasibleError as in `place`; UnsafePlanError if a limit or the budget is exceeded.
     """
-    whole = replace(spec, budget=Budget())
+    unbudgeted = replace(spec, budget=Budget())
     if spec.apart:
         # The sides follow from the reassignment. It is placed in a problem without sides and leader racks first.
-        free = replace(build_problem.build(replace(whole, leader_racks=())), rebalance="all")
-        whole = apart_sides.sides_of(whole, free, place(given, free, spec_file).assignment)
-    placed = place(given, build_problem.build(whole), spec_file)
-    solved = proven(placed)
-    own = row_of(placed, solved)
-    _require_budget(spec, own)
-    swept = _swept(whole, placed, solved, own)
-    chosen = Chosen(0, swept.result.scores.to_pylist()[-1], f"adopted from {given.name}", (BestCandidate(own, None),))
-    proposal = Proposal(placed.assignment)
-    if solved and (placed.assignment != build_problem.today(placed.problem)).any():
+        free = replace(build_problem.build(replace(unbudgeted, leader_racks=())), rebalance="all")
+        unbudgeted = apart_sides.sides_of(unbudgeted, free, place(given, free, spec_file).assignment)
+    adoption = place(given, build_problem.build(unbudgeted), spec_file)
+    optima = proven(adoption)
+    own_row = row_of(adoption, optima)
+    _require_budget(spec, own_row)
+    swept = _swept(unbudgeted, adoption, optima, own_row)
+    chosen = Chosen(
+        0, swept.result.scores.to_pylist()[-1], f"adopted from {given.name}", (BestCandidate(own_row, None),)
+    )
+    proposal = Proposal(adoption.assignment)
+    if optima and (adoption.assignment != build_problem.today(adoption.problem)).any():
         # Doing nothing needs no proof.
-        proposal = solved[-1].proposal._replace(assignment=placed.assignment)
+        proposal = optima[-1].proposal._replace(assignment=adoption.assignment)
     planned = build.of_choice([swept], chosen, proposal)
     plan, bound = planned.plan, planned.plan.bound
-    fewest = swept.result.scores.slice(len(solved), min(len(solved), 1)).to_pylist()
-    enough = fewest[0] if solved and as_even(placed, solved[-1]) else None
-    this, compared = plan.own_row, (comparison(SAME_BALANCE, each, Goal.of(swept)) for each in fewest)
-    others = tuple(row for row in plan.compared if row is not this and row.label != DO_NOTHING)
-    named, uneven = int(placed.named.sum()), placed.held & uneven_racks(placed.problem, placed.problem.replicas)
-    there = named - len({row.key for row in plan.partitions} & {(e.topic, e.partition.id) for e in given.wanted})
-    made = structs.replace(
+    optimum_rows = swept.result.scores.slice(len(optima), min(len(optima), 1)).to_pylist()
+    enough_row = optimum_rows[0] if optima and as_even(adoption, optima[-1]) else None
+    this_row, compared = plan.own_row, (comparison(SAME_BALANCE, each, Goal.of(swept)) for each in optimum_rows)
+    others = tuple(row for row in plan.compared if row is not this_row and row.label != DO_NOTHING)
+    named, is_uneven = (
+        int(adoption.is_named.sum()),
+        adoption.is_held & uneven_racks(adoption.problem, adoption.problem.replicas),
+    )
+    in_place = named - len({row.key for row in plan.partitions} & {(e.topic, e.partition.id) for e in given.wanted})
+    final_plan = structs.replace(
         plan,
         adopted=AdoptedSection(
             file=given.name,
             sha256=given.sha256,
             format=given.title,
             partitions=named,
-            partitions_there=there,
-            enough_bytes_moved=None if enough is None else min(enough["bytes_moved"], bound.bytes_moved),
-            enough_replicas_moved=None if enough is None else enough["replicas_moved"],
-            partitions_uneven=int(uneven.sum()) or None,
+            partitions_there=in_place,
+            enough_bytes_moved=None if enough_row is None else min(enough_row["bytes_moved"], bound.bytes_moved),
+            enough_replicas_moved=None if enough_row is None else enough_row["replicas_moved"],
+            partitions_uneven=int(is_uneven.sum()) or None,
         ),
-        compared=(plan.compared[0], this, *compared, *others),
-        warnings=(*_warnings(given, spec, placed), *plan.warnings),
+        compared=(plan.compared[0], this_row, *compared, *others),
+        warnings=(*_warnings(given, spec, adoption), *plan.warnings),
     )
-    return Adopted(Planned(build.finished(made), planned.bound), choice.scores([swept]))
+    return Adopted(Planned(build.finished(final_plan), planned.bound), choice.scores([swept]))
 
 
-def proven(placed: AdoptedAssignment) -> tuple[Proven, ...]:
+def proven(adoption: AdoptedAssignment) -> tuple[Proven, ...]:
     """The optimum for the balance asked for. If its bound doesn't hold for the given assignment, also the optimum for
     the balance that the assignment reaches, on disks that may be as full as the assignment makes them.
 
     Empty if no bound is found: the search places replicas before it chooses leaders, and may find no plan at all.
     """
-    problem = placed.free
+    problem = adoption.free
     first = _prove(problem, problem.balance, ALL_SCENARIOS if problem.scenario_names else NO_SCENARIOS)
-    if problem.rebalance != "all" or any(_covered(placed, each.proposal) for each in first):
+    if problem.rebalance != "all" or any(_bound_holds(adoption, each.proposal) for each in first):
         return first
     # A fuller disk crosses a limit, so the plan will be refused, but with a bound that it can't be below.
-    roomy = replace(problem, disk_limit_bytes=disks_at_least(problem, placed.assignment))
-    last = _prove(roomy, _reached(placed), NO_SCENARIOS)
+    roomy = replace(problem, disk_limit_bytes=disks_at_least(problem, adoption.assignment))
+    last = _prove(roomy, _reached(adoption), NO_SCENARIOS)
     return (*first, *last) if last else ()
 
 
-def _reached(placed: AdoptedAssignment) -> Balance:
+def _reached(adoption: AdoptedAssignment) -> Balance:
     """The balance that the assignment reaches: of replicas also if partitions that aren't named may move."""
-    free = reached(placed.free, placed.assignment)
-    replicas = replace(placed.problem.balance, **{window: getattr(free, window) for window in OF_REPLICAS})
-    return reached(replace(placed.problem, balance=replicas), placed.assignment)
+    free_balance = reached(adoption.free, adoption.assignment)
+    replicas = replace(adoption.problem.balance, **{window: getattr(free_balance, window) for window in OF_REPLICAS})
+    return reached(replace(adoption.problem, balance=replicas), adoption.assignment)
 
 
-def _prove(problem: Problem, balance: Balance, which: str) -> tuple[Proven, ...]:
+def _prove(problem: Problem, balance: Balance, scenarios: str) -> tuple[Proven, ...]:
     """The optimum for a balance; empty if no plan is found that keeps every rule."""
-    wanted = evaluate.planned_for(replace(problem, balance=balance), which)
+    planned_problem = evaluate.planned_for(replace(problem, balance=balance), scenarios)
     try:
-        proposal = prove(wanted, Candidate("optimum", 0, -1, -1, balance))
+        proposal = prove(planned_problem, Candidate("optimum", 0, -1, -1, balance))
     except InfeasibleError:
         return ()
-    return (Proven(CandidateRun("optimum", 1, balance, which), proposal),)
+    return (Proven(CandidateRun("optimum", 1, balance, scenarios), proposal),)
 
 
-def _covered(placed: AdoptedAssignment, found: Proposal) -> bool:
+def _bound_holds(adoption: AdoptedAssignment, proposal: Proposal) -> bool:
     """True if the optimum's bound also holds for the given assignment, because the assignment is as even."""
-    problem = placed.free
-    given = score.score(ScoringBasis.of(placed.problem), placed.assignment)
-    least = score.score(ScoringBasis.of(problem), found.assignment)
-    if given.excess[0] > least.excess[0] or given.scenario_excess[0] > least.scenario_excess[0]:
+    problem = adoption.free
+    scores = score.score(ScoringBasis.of(adoption.problem), adoption.assignment)
+    optimum = score.score(ScoringBasis.of(problem), proposal.assignment)
+    if scores.excess[0] > optimum.excess[0] or scores.scenario_excess[0] > optimum.scenario_excess[0]:
         return False
-    certificate = found.certificate
+    certificate = proposal.certificate
     if certificate is None or certificate.outside is None:
-        within = set(OF_REPLICAS).isdisjoint(missed(problem, placed.assignment))
-        return within and not given.scenario_excess[0]
-    rows = zip(problem.partition_keys, placed.assignment, strict=True)
+        within = set(OF_REPLICAS).isdisjoint(missed(problem, adoption.assignment))
+        return within and not scores.scenario_excess[0]
+    rows = zip(problem.partition_keys, adoption.assignment, strict=True)
     return bound_json.covers(certificate, {key: problem.broker_ids[row[row >= 0]].tolist() for key, row in rows})
 
 
-def as_even(placed: AdoptedAssignment, solved: Proven) -> bool:
+def as_even(adoption: AdoptedAssignment, optimum: Proven) -> bool:
     """True if the optimum is as even as the given assignment; only then its bytes are enough for that balance."""
-    pairs = (placed.free, solved.proposal.assignment), (placed.problem, placed.assignment)
-    bases = ((ScoringBasis.of(replace(each, balance=solved.run.balance)), made) for each, made in pairs)
-    found, given = (score.score(*each) for each in bases)
+    pairs = (adoption.free, optimum.proposal.assignment), (adoption.problem, adoption.assignment)
+    bases = ((ScoringBasis.of(replace(each, balance=optimum.run.balance)), assignment) for each, assignment in pairs)
+    optimum_score, given_score = (score.score(*each) for each in bases)
     # Shares may be others if uneven partitions may stay so.
-    own = replace(placed.problem, balance=reached(placed.problem, placed.assignment))
-    less_even = placed.held.any() and set(OF_REPLICAS) & set(missed(own, solved.proposal.assignment))
-    return bool(found.violations[0] == 0 and found.excess[0] <= given.excess[0] and not less_even)
+    reached_problem = replace(adoption.problem, balance=reached(adoption.problem, adoption.assignment))
+    less_even = adoption.is_held.any() and set(OF_REPLICAS) & set(missed(reached_problem, optimum.proposal.assignment))
+    return bool(optimum_score.violations[0] == 0 and optimum_score.excess[0] <= given_score.excess[0] and not less_even)
 
 
-def row_of(placed: AdoptedAssignment, solved: Sequence[Proven]) -> Row:
+def row_of(adoption: AdoptedAssignment, optima: Sequence[Proven]) -> Row:
     """The given assignment as a row of SCORE_SCHEMA, without its candidate number."""
-    problem, balance, which = placed.problem, placed.problem.balance, NO_SCENARIOS
-    if solved:
-        balance, which = solved[-1].run.balance, solved[-1].run.scenarios
+    problem, balance, scenarios = adoption.problem, adoption.problem.balance, NO_SCENARIOS
+    if optima:
+        balance, scenarios = optima[-1].run.balance, optima[-1].run.scenarios
     elif problem.rebalance == "all":
-        balance = _reached(placed)
-    touched, arrivals = score.ties(problem, placed.assignment)
+        balance = _reached(adoption)
+    touched, arrivals = score.ties(problem, adoption.assignment)
     return {
-        **evaluate.row_of_given(ADOPTED, problem, placed.assignment, balance, which),
+        **evaluate.row_of_given(ADOPTED, problem, adoption.assignment, balance, scenarios),
         "partitions_touched": touched,
         "arrivals_squared": arrivals,
-        "least_bytes": solved[-1].proposal.least_bytes if solved else UNKNOWN,
-        "unproven": int(not solved),
+        "least_bytes": optima[-1].proposal.least_bytes if optima else UNKNOWN,
+        "unproven": int(not optima),
     }
 
 
-def _swept(spec: Spec, placed: AdoptedAssignment, solved: tuple[Proven, ...], own: Row) -> Swept:
+def _swept(spec: Spec, adoption: AdoptedAssignment, optima: tuple[Proven, ...], own_row: Row) -> Swept:
     """The candidates: do nothing, optima, Kafka's placements, the given assignment."""
-    problem = placed.problem
+    problem = adoption.problem
     placements = generated(problem, spec.sweep).runs if problem.rebalance == "all" else ()
-    every = Candidates((CandidateRun("unchanged", 1, problem.balance), *(each.run for each in solved), *placements))
-    made = {number: each.proposal for number, each in enumerate(solved, 1)}
-    numbers = np.arange(len(every), dtype=np.int64)
-    ours = (numbers > 0) & (numbers <= len(solved))
+    candidates = Candidates(
+        (CandidateRun("unchanged", 1, problem.balance), *(each.run for each in optima), *placements)
+    )
+    proposal_of = {number: each.proposal for number, each in enumerate(optima, 1)}
+    numbers = np.arange(len(candidates), dtype=np.int64)
+    ours = (numbers > 0) & (numbers <= len(optima))
     # In plans of our own, partitions that the file doesn't name may move.
-    parts = [evaluate.scored(each, every, numbers[of], made) for each, of in ((placed.free, ours), (problem, ~ours))]
-    tried = sweep_result.rows(every, np.concatenate(parts, axis=1))
-    last = pa.Table.from_pylist([{"candidate": len(every), **own}], schema=SCORE_SCHEMA)
-    proposals = {len(every): each.proposal for each in solved}
-    result = sweep_result.result(problem, pa.concat_tables([tried, last]), {**every.by_strategy, ADOPTED: 1}, proposals)
+    scores = [
+        evaluate.scored(each, candidates, numbers[mask], proposal_of)
+        for each, mask in ((adoption.free, ours), (problem, ~ours))
+    ]
+    score_rows = sweep_result.rows(candidates, np.concatenate(scores, axis=1))
+    own_table = pa.Table.from_pylist([{"candidate": len(candidates), **own_row}], schema=SCORE_SCHEMA)
+    proposals = {len(candidates): each.proposal for each in optima}
+    result = sweep_result.result(
+        problem, pa.concat_tables([score_rows, own_table]), {**candidates.by_strategy, ADOPTED: 1}, proposals
+    )
     return Swept(BASE, spec, problem, result)
 
 
@@ -280,13 +292,13 @@ def _require_budget(spec: Spec, row: Row) -> None:
     for term in budget_steps.TERMS:
         allowed = getattr(spec.budget, term)
         if allowed is not None and row[term] > allowed:
-            found, most = budget_steps.amounts(term, row[term], allowed)
-            lines.append(f"budget.{term}: the reassignment takes {found}, allowed by the budget: {most}")
+            spent, most = budget_steps.amounts(term, row[term], allowed)
+            lines.append(f"budget.{term}: the reassignment takes {spent}, allowed by the budget: {most}")
     if lines:
         raise UnsafePlanError("nothing was written: the reassignment doesn't keep within the budget:", *lines)
 
 
-def _warnings(given: Given, spec: Spec, placed: AdoptedAssignment) -> Iterator[str]:
+def _warnings(given: Given, spec: Spec, adoption: AdoptedAssignment) -> Iterator[str]:
     """Warns of partitions changed since the reassignment was made, and of unnamed partitions that stay as they are."""
     today = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
     if moved := sum(today.get(key) != replicas for key, replicas in given.found.items()):
@@ -294,8 +306,8 @@ def _warnings(given: Given, spec: Spec, placed: AdoptedAssignment) -> Iterator[s
             f"{given.name} was made from another state: {counted(moved, 'partition')} had other replicas then; the "
             "targets are the same, from where the partitions are now"
         )
-    if held := int(placed.held.sum()):
+    if count := int(adoption.is_held.sum()):
         yield (
-            f"{counted(held, 'partition')} that {given.name} doesn't name could be spread over racks more evenly or be "
-            "led by the preferred replica; they stay as they are"
+            f"{counted(count, 'partition')} that {given.name} doesn't name could be spread over racks more evenly or "
+            "be led by the preferred replica; they stay as they are"
         )

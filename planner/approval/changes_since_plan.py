@@ -48,8 +48,8 @@ def read_now(sources: Sources, *, with_log_dirs: bool) -> "Now":
     """
     parts = live_parts(sources.bootstrap_servers, sources.command_config)
     # Plans and notes name files relative to the given folder, so that they don't reveal paths of a machine.
-    read = read_all(sources.files, lambda given, path: path.relative_to(given.parent).as_posix())
-    parts += [found.part for found in read]
+    files = read_all(sources.files, lambda given, path: path.relative_to(given.parent).as_posix())
+    parts += [file.part for file in files]
     state = merge(parts, to_targets=True)
     return Now(
         topics={topic.name: topic for topic in state.assignment.topics},
@@ -57,7 +57,7 @@ def read_now(sources: Sources, *, with_log_dirs: bool) -> "Now":
         racks={broker.id: broker.rack for broker in state.brokers} if state.brokers else None,
         sizes=state.sizes,
         log_dirs=merged(part.log_dirs() for part in parts if with_log_dirs and part.log_dirs),
-        inputs=tuple(found.input for found in read),
+        inputs=tuple(file.input for file in files),
         config_defaults=state.config_defaults,
         cordoned=state.cordoned,
         disagreements=state.disagreements,
@@ -99,16 +99,16 @@ def with_load(now: Now, path: Path) -> Now:
     SetupError if the profile isn't of this cluster; PlannerError if it can't be read.
     """
     content = file_reading.read_bytes(path, file_reading.LOAD)
-    rows, about = load_profile_file.decoded(content, path.as_posix())
-    load, topics = cluster_load.cluster_load(rows, about), tuple(now.topics.values())
+    rows, facts = load_profile_file.decoded(content, path.as_posix())
+    load, topics = cluster_load.cluster_load(rows, facts), tuple(now.topics.values())
     # `sized` is False because the topics of a state have no sizes; `now.sizes` has them.
-    if why := cluster_load.misfit(topics, load, sized=False):
-        raise SetupError(f"--load: {path.as_posix()!r} {why}")
-    found, week = load.partitions.items(), cluster_load.week_of_load(rows, about)
+    if reason := cluster_load.misfit(topics, load, sized=False):
+        raise SetupError(f"--load: {path.as_posix()!r} {reason}")
+    loads, week = load.partitions.items(), cluster_load.week_of_load(rows, facts)
     return replace(
         now,
         inputs=(*now.inputs, InputRow(path.name, hashlib.sha256(content).hexdigest())),
-        rates={key: (each.bytes_in_per_sec or 0, each.bytes_out_per_sec or 0) for key, each in found},
+        rates={key: (each.bytes_in_per_sec or 0, each.bytes_out_per_sec or 0) for key, each in loads},
         week=None if cluster_load.without_hours(topics, week, ()) else replace(week, planned_for=False),
         at_end=load.at_end,
     )
@@ -142,8 +142,8 @@ class Reconfigured(NamedTuple):
 class Since:
     """What changed since the plan was made, apart from the plan's own partitions.
 
-    `replicas` and `leaders` are partitions; `more` and `fewer` count partitions that were added and removed. Of
-    `topics_gone`, some partitions aren't the plan's.
+    `replicas` and `leaders` are partitions; `added` and `removed` count partitions. Of `topics_gone`, some
+    partitions aren't the plan's.
     `bytes_before` and `bytes_now` sum one replica of each partition of the topics in both states, None if either has no
     sizes. `unnamed` is True if the whole state's digest differs although the short checksums found no change. `configs`
     are of all topics, including the plan's.
@@ -151,8 +151,8 @@ class Since:
 
     replicas: tuple[PartitionKey, ...] = ()
     leaders: tuple[PartitionKey, ...] = ()
-    more: int = 0
-    fewer: int = 0
+    added: int = 0
+    removed: int = 0
     topics_new: tuple[str, ...] = ()
     topics_gone: tuple[str, ...] = ()
     bytes_before: int | None = None
@@ -163,7 +163,7 @@ class Since:
     @property
     def partitions(self) -> int:
         """How many partitions outside the plan were changed, added or removed."""
-        return len(self.replicas) + len(self.leaders) + self.more + self.fewer
+        return len(self.replicas) + len(self.leaders) + self.added + self.removed
 
     @property
     def resized(self) -> bool:
@@ -197,61 +197,61 @@ class Since:
 
     def _kinds(self) -> str:
         kinds = []
-        for keys, what in ((self.replicas, "other replicas"), (self.leaders, "a different leader")):
+        for keys, description in ((self.replicas, "other replicas"), (self.leaders, "a different leader")):
             names = [f"{topic}-{partition}" for topic, partition in keys[:_SHOWN]]
-            more = ["…"] if len(keys) > _SHOWN else []
-            kinds += [f"{len(keys):,} with {what} ({', '.join([*names, *more])})"] if keys else []
-        kinds += [f"{self.more:,} new"] if self.more else []
-        kinds += [f"{self.fewer:,} gone"] if self.fewer else []
+            ellipsis = ["…"] if len(keys) > _SHOWN else []
+            kinds += [f"{len(keys):,} with {description} ({', '.join([*names, *ellipsis])})"] if keys else []
+        kinds += [f"{self.added:,} new"] if self.added else []
+        kinds += [f"{self.removed:,} gone"] if self.removed else []
         return "; ".join([*kinds, *(["something that the plan's checksums can't name"] if self.unnamed else [])])
 
 
 def since(plan: Plan, now: Now) -> Since:
     """Compares the state that a plan was made from with the cluster now."""
     before = {row.topic: row for row in plan.state.topics}
-    own = {row.key for row in plan.partitions}
-    made = {row.topic: row.partitions for row in plan.new_topics}
+    planned = {row.key for row in plan.partitions}
+    created = {row.topic: row.partitions for row in plan.new_topics}
     both = sorted(before.keys() & now.topics.keys())
     unlike = {name: cluster_sections.unlike_state(before[name], now.topics[name]) for name in both}
     counts = {name: len(topic.partitions) for name, topic in now.topics.items()}
-    were = {name: len(row.leaders) for name, row in before.items()}
+    old_counts = {name: len(row.leaders) for name, row in before.items()}
     sizes = now.sizes if all(before[name].size_bytes is not None for name in both) else None
     keys = ((name, each.id) for name in both for each in now.topics[name].partitions)
-    lost = [(name, at) for name, count in were.items() for at in range(counts.get(name, 0), count)]
-    others_lost = [key for key in lost if key not in own]
-    found = Since(
-        replicas=tuple((name, at) for name in both for at in unlike[name][0] if (name, at) not in own),
-        leaders=tuple((name, at) for name in both for at in unlike[name][1] if (name, at) not in own),
-        more=sum(max(counts[name] - max(were.get(name, 0), made.get(name, 0)), 0) for name in counts),
-        fewer=len(others_lost),
-        topics_new=tuple(sorted(counts.keys() - were.keys() - made.keys())),
+    removed = [(name, number) for name, count in old_counts.items() for number in range(counts.get(name, 0), count)]
+    others_lost = [key for key in removed if key not in planned]
+    changes = Since(
+        replicas=tuple((name, number) for name in both for number in unlike[name][0] if (name, number) not in planned),
+        leaders=tuple((name, number) for name in both for number in unlike[name][1] if (name, number) not in planned),
+        added=sum(max(counts[name] - max(old_counts.get(name, 0), created.get(name, 0)), 0) for name in counts),
+        removed=len(others_lost),
+        topics_new=tuple(sorted(counts.keys() - old_counts.keys() - created.keys())),
         topics_gone=tuple(sorted({name for name, _ in others_lost} - counts.keys())),
         bytes_before=None if sizes is None else sum(before[name].size_bytes or 0 for name in both),
         bytes_now=None if sizes is None else sum(sizes.get(key, 0) for key in keys),
         configs=tuple(reconfigured(plan, now)),
     )
-    if any(key for pair in unlike.values() for key in pair) or lost or found.partitions or made:
-        return found
+    if any(key for pair in unlike.values() for key in pair) or removed or changes.partitions or created:
+        return changes
     # If no change was found, the digest of the whole state decides.
     digest = cluster_sections.state_digest([now.topics[name] for name in sorted(now.topics)])
-    return replace(found, unnamed=digest != plan.state.sha256)
+    return replace(changes, unnamed=digest != plan.state.sha256)
 
 
 def reconfigured(plan: Plan, now: Now) -> Iterator[Reconfigured]:
     """Configuration keys that changed since the plan was made, of topics that are in both, by topic and key."""
     inherited = plan.cluster.config_defaults or {}
-    told_then = any(row.config or row.effective_config for row in plan.topics)
+    had_config = any(row.config or row.effective_config for row in plan.topics)
     created = {row.topic for row in plan.new_topics if not row.partitions_before}
     for row in sorted(plan.topics, key=lambda row: row.name):
         if (topic := now.topics.get(row.name)) is None:
             continue
         before = {**inherited, **(row.effective_config or {}), **row.config}
         today = in_force(topic, now.config_defaults)
-        known = before.keys() & today.keys()
-        known |= row.config.keys() if now.tells_configs else set()
-        known |= dict(topic.config).keys() if told_then else set()
+        keys = before.keys() & today.keys()
+        keys |= row.config.keys() if now.tells_configs else set()
+        keys |= dict(topic.config).keys() if had_config else set()
         # A plan that knows any configuration would also know this key, except of topics that it creates.
-        known |= {MIN_INSYNC} if (told_then or inherited) and MIN_INSYNC in today and row.name not in created else set()
-        for key in sorted(known.difference(THROTTLE_CONFIGS)):
+        keys |= {MIN_INSYNC} if (had_config or inherited) and MIN_INSYNC in today and row.name not in created else set()
+        for key in sorted(keys.difference(THROTTLE_CONFIGS)):
             if before.get(key) != today.get(key):
                 yield Reconfigured(row.name, key, before.get(key), today.get(key))

@@ -51,38 +51,38 @@ def read(path: Path) -> Given:
     """
     file = path / "plan.json" if path.is_dir() else path
     data = file_reading.read_bytes(file, file_reading.PLAN)
-    shown = file.as_posix()
-    text = decode(data, shown)
-    found: StatePart | None
+    label = file.as_posix()
+    text = decode(data, label)
+    before: StatePart | None
     # Kafka's reassignment JSON has "partitions", as a plan.json does; only a plan has this key.
     if reassign_partitions.is_reassignment(text) and '"plan_id"' in text:
-        wanted, found = _own(file, shown)
+        target, before = _read_plan(file, label)
     elif cruise_control.is_proposals(text):
-        wanted, found = cruise_control.read_proposals(text, shown)
+        target, before = cruise_control.read_proposals(text, label)
     elif reassign_partitions.is_reassignment(text):
-        wanted, found = reassign_partitions.read_proposed(text, shown)
+        target, before = reassign_partitions.read_proposed(text, label)
     else:
-        begin = text.strip().split("\n")[0][:60]
-        what = f"begins with {begin!r}" if begin else "is empty"
-        raise ImportStateError([Finding(Place(shown, 1, 1), "", f"not a reassignment: the file {what}; {_ALLOWED}")])
-    lists = {(each.topic, each.partition.id): each.partition.replicas for each in (found.entries if found else ())}
+        first_line = text.strip().split("\n")[0][:60]
+        start = f"begins with {first_line!r}" if first_line else "is empty"
+        raise ImportStateError([Finding(Place(label, 1, 1), "", f"not a reassignment: the file {start}; {_ALLOWED}")])
+    lists = {(each.topic, each.partition.id): each.partition.replicas for each in (before.entries if before else ())}
     name = f"{path.name}/{file.name}" if file is not path and path.name else file.name
-    return Given(shown, name, hashlib.sha256(data).hexdigest(), wanted.title, wanted.entries, lists)
+    return Given(label, name, hashlib.sha256(data).hexdigest(), target.title, target.entries, lists)
 
 
-def _own(path: Path, shown: str) -> tuple[StatePart, StatePart]:
+def _read_plan(path: Path, label: str) -> tuple[StatePart, StatePart]:
     """From a plan of this planner: the new replicas of changed, elected and created partitions; then their old ones."""
-    plan, place = plan_file.read(path), Place(shown)
+    plan, place = plan_file.read(path), Place(label)
     rows = [(row.topic, row.partition, row.replicas, row.replicas_before) for row in plan.partitions]
     for new in plan.new_topics:
-        rows += [(new.topic, at, replicas, ()) for at, replicas in enumerate(new.replicas, new.partitions_before)]
+        rows += [(new.topic, index, replicas, ()) for index, replicas in enumerate(new.replicas, new.partitions_before)]
 
     def part(lists: Iterator[tuple[str, int, tuple[int, ...]]]) -> StatePart:
         entries = (
             AssignmentEntry(place, f"{topic}-{number}", topic, Partition(number, replicas, replicas[0]))
             for topic, number, replicas in lists
         )
-        return StatePart("a plan of this planner", shown, entries=tuple(entries))
+        return StatePart("a plan of this planner", label, entries=tuple(entries))
 
     return (
         part((topic, number, replicas) for topic, number, replicas, _ in rows),
@@ -94,10 +94,10 @@ def unknown(given: Given, problem: Problem) -> Iterator[Finding]:
     """Findings on topics, partitions and brokers that the spec lacks, on duplicates, and on invalid replica lists."""
     rows, brokers, topics = problem.row_of, set(problem.broker_ids.tolist()), set(problem.topic_names)
     counts = dict(zip(problem.topic_names, np.bincount(problem.topic_of).tolist(), strict=True))
-    seen: dict[PartitionKey, AssignmentEntry] = {}
+    first_entries: dict[PartitionKey, AssignmentEntry] = {}
     for entry in given.wanted:
         key, number = (entry.topic, entry.partition.id), entry.partition.id
-        first = seen.setdefault(key, entry)
+        first = first_entries.setdefault(key, entry)
         message = ""
         if entry.topic not in topics:
             close = did_you_mean(entry.topic, topics)

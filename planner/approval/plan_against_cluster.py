@@ -74,22 +74,24 @@ class Fit:
     def progress(self) -> str:
         """A phrase: how many partitions of the plan are in which standing."""
         counts = Counter(self.standings.values())
-        one, more = {"them": "it", "their": "its"}, {"them": "them", "their": "their"}
-        told = {each: each.value.format_map(one if counts[each] == 1 else more) for each in Standing if counts[each]}
+        one, many = {"them": "it", "their": "its"}, {"them": "them", "their": "their"}
+        texts = {each: each.value.format_map(one if counts[each] == 1 else many) for each in Standing if counts[each]}
         running = f"; {counted(self.moving, 'partition')} being reassigned by the plan now" if self.moving else ""
-        every = counted(len(self.standings), "partition")
-        if len(told) == 1:
-            return f"{'all ' if len(self.standings) > 1 else ''}{every} {next(iter(told.values()))}{running}"
-        parts = ", ".join(f"{counts[standing]:,} {words}" for standing, words in told.items())
-        return f"{every}: {parts}{running}" if parts else "nothing"
+        total = counted(len(self.standings), "partition")
+        if len(texts) == 1:
+            return f"{'all ' if len(self.standings) > 1 else ''}{total} {next(iter(texts.values()))}{running}"
+        parts = ", ".join(f"{counts[standing]:,} {words}" for standing, words in texts.items())
+        return f"{total}: {parts}{running}" if parts else "nothing"
 
 
 def fit(plan: Plan, now: Now) -> Fit:
     """Compares a plan with the cluster as it is now."""
-    held = PlanOnCluster(plan, now)
-    apart = (Difference("sources", "the state", each, refuses=False) for each in now.disagreements)
-    found = chain(apart, broker_differences(held), _partitions(held), _made(held), _topics(held), _behind(held))
-    return Fit(tuple(found), held.standings, held.moving, now.racks is not None)
+    view = PlanOnCluster(plan, now)
+    conflicts = (Difference("sources", "the state", each, refuses=False) for each in now.disagreements)
+    differences = chain(
+        conflicts, broker_differences(view), _partitions(view), _new_partitions(view), _topics(view), _out_of_sync(view)
+    )
+    return Fit(tuple(differences), view.standings, view.moving, now.racks is not None)
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class PlanOnCluster:
         return {key: passed.get(key, [row.replicas]) for key, row in self.rows.items()}
 
     @cached_property
-    def made(self) -> dict[str, NewPartitionsRow]:
+    def new_by_topic(self) -> dict[str, NewPartitionsRow]:
         """The new partitions, by topic."""
         return {topic.topic: topic for topic in self.plan.new_topics}
 
@@ -121,10 +123,10 @@ class PlanOnCluster:
         return frozenset(ansible_vars.leaving(self.plan)["apply"])
 
     @cached_property
-    def lying(self) -> dict[tuple[str, int, int], str]:
+    def log_dir_of(self) -> dict[tuple[str, int, int], str]:
         """The log dir of each replica, by topic, partition and broker, if known; without replicas that are moving."""
-        known = self.now.log_dirs.replicas
-        return {(each.topic, each.partition, each.broker): each.path for each in known if not each.moving}
+        replicas = self.now.log_dirs.replicas
+        return {(each.topic, each.partition, each.broker): each.path for each in replicas if not each.moving}
 
     @cached_property
     def standings(self) -> dict[PartitionKey, Standing]:
@@ -134,7 +136,7 @@ class PlanOnCluster:
     @property
     def moving(self) -> int:
         """How many partitions are being reassigned by the plan."""
-        return sum(self.own(key) for key in self.now.moving)
+        return sum(self.is_by_plan(key) for key in self.now.moving)
 
     def partition(self, key: PartitionKey) -> Partition | None:
         """A partition as it is now; None if it doesn't exist, or if its topic is about to be deleted."""
@@ -143,33 +145,33 @@ class PlanOnCluster:
             return None
         return topic.partitions[key[1]]
 
-    def lost(self, name: str) -> bool:
+    def lost_topic(self, name: str) -> bool:
         """True if a topic that was to get more partitions doesn't exist any more, or is about to be deleted."""
         topic = self.now.topics.get(name)
-        return self.made[name].partitions_before > 0 and (topic is None or topic.deleting)
+        return self.new_by_topic[name].partitions_before > 0 and (topic is None or topic.deleting)
 
-    def own(self, key: PartitionKey) -> bool:
+    def is_by_plan(self, key: PartitionKey) -> bool:
         """True if a partition is on, or is being reassigned to, the brokers of one of the plan's steps."""
-        found, states = self.partition(key), self.states.get(key, [])
-        return found is not None and any(set(found.replicas) == set(replicas) for replicas in states)
+        partition, states = self.partition(key), self.states.get(key, [])
+        return partition is not None and any(set(partition.replicas) == set(replicas) for replicas in states)
 
     def _standing(self, key: PartitionKey) -> Standing:
-        found, states = self.partition(key), self.states[key]
-        if found is None:
+        today, states = self.partition(key), self.states[key]
+        if today is None:
             return Standing.GONE
-        if found.replicas not in states:
-            return Standing.REORDERED if self.own(key) else Standing.ELSEWHERE
+        if today.replicas not in states:
+            return Standing.REORDERED if self.is_by_plan(key) else Standing.ELSEWHERE
         if key in self.now.moving:
             return Standing.UNDER_WAY
-        if found.replicas == states[-1] and (found.replicas != states[0] or self._settled(self.rows[key], found)):
+        if today.replicas == states[-1] and (today.replicas != states[0] or self._as_planned(self.rows[key], today)):
             return Standing.THERE
-        return Standing.FOUND if found.replicas == states[0] else Standing.UNDER_WAY
+        return Standing.FOUND if today.replicas == states[0] else Standing.UNDER_WAY
 
-    def _settled(self, row: PartitionRow, found: Partition) -> bool:
+    def _as_planned(self, row: PartitionRow, partition: Partition) -> bool:
         """For a replica list that doesn't change: True if the leader and the log dirs are as planned."""
         dirs = zip(row.replicas, row.log_dirs or (), strict=False)
-        moved = all(path in (ANY, self.lying.get((*row.key, broker))) for broker, path in dirs)
-        return moved and (row.reason == "balance_log_dirs" or found.leader == row.replicas[0])
+        moved = all(path in (ANY, self.log_dir_of.get((*row.key, broker))) for broker, path in dirs)
+        return moved and (row.reason == "balance_log_dirs" or partition.leader == row.replicas[0])
 
 
 def path_of(states: Iterable[tuple[int, ...]]) -> str:
@@ -177,109 +179,111 @@ def path_of(states: Iterable[tuple[int, ...]]) -> str:
     return " → ".join(dict.fromkeys(map(replica_list, states)))
 
 
-def broker_differences(held: PlanOnCluster) -> Iterator[Difference]:
+def broker_differences(view: PlanOnCluster) -> Iterator[Difference]:
     """Brokers of the plan that lack a log dir, aren't live or are in another rack, and brokers unknown to the plan."""
-    usable = {broker: {each.path for each in dirs if each.error is None} for broker, dirs in held.now.log_dirs.brokers}
-    for broker, paths in ansible_vars.log_dirs(held.plan).get("apply", {}).items():
+    usable = {broker: {each.path for each in dirs if each.error is None} for broker, dirs in view.now.log_dirs.brokers}
+    for broker, paths in ansible_vars.log_dirs(view.plan).get("apply", {}).items():
         for path in sorted(set(paths) - usable.get(broker, set(paths))):
             yield Difference("log_dir", f"broker {broker}", f"has no usable log dir {path}; the plan counts on it")
-    racks = held.now.racks
+    racks = view.now.racks
     if racks is None:
         return
-    for broker in ansible_vars.staying(held.plan)["apply"]:
+    for broker in ansible_vars.staying(view.plan)["apply"]:
         if broker not in racks:
             yield Difference("broker", f"broker {broker}", "isn't live; the plan counts on it")
-    for broker, rack in ansible_vars.racks(held.plan).items():
+    for broker, rack in ansible_vars.racks(view.plan).items():
         if broker in racks and racks[broker] != rack:
-            seen = "no rack" if racks[broker] is None else f"rack {racks[broker]}"
-            yield Difference("rack", f"broker {broker}", f"is in {seen}; the plan counts on rack {rack}")
-    for broker in sorted(racks.keys() - {broker.id for broker in held.plan.brokers}):
+            rack_text = "no rack" if racks[broker] is None else f"rack {racks[broker]}"
+            yield Difference("rack", f"broker {broker}", f"is in {rack_text}; the plan counts on rack {rack}")
+    for broker in sorted(racks.keys() - {broker.id for broker in view.plan.brokers}):
         yield Difference("broker", f"broker {broker}", "is new; the plan doesn't know it", refuses=False)
 
 
-def _partitions(held: PlanOnCluster) -> Iterator[Difference]:
+def _partitions(view: PlanOnCluster) -> Iterator[Difference]:
     """Partitions that others reassign; the plan's that are elsewhere, reordered, or unmoved with another leader."""
-    for key in sorted(held.now.moving):
-        if not held.own(key):
-            to = f" to {replica_list(found.replicas)}" if (found := held.partition(key)) else ""
-            yield Difference("reassignment", partition_name(*key), f"is being reassigned{to}, but not by the plan")
-    for key, standing in held.standings.items():
-        found, name = held.partition(key), partition_name(*key)
-        if found is None or (key in held.now.moving and not held.own(key)):
+    for key in sorted(view.now.moving):
+        if not view.is_by_plan(key):
+            target = f" to {replica_list(partition.replicas)}" if (partition := view.partition(key)) else ""
+            yield Difference("reassignment", partition_name(*key), f"is being reassigned{target}, but not by the plan")
+    for key, standing in view.standings.items():
+        partition, name = view.partition(key), partition_name(*key)
+        if partition is None or (key in view.now.moving and not view.is_by_plan(key)):
             continue
-        text, states, was = replica_list(found.replicas), held.states[key], held.rows[key].leader_before
+        replicas, states, was = replica_list(partition.replicas), view.states[key], view.rows[key].leader_before
         if standing is Standing.ELSEWHERE:
-            yield Difference("replicas", name, f"has replicas {text}; the plan was made from {replica_list(states[0])}")
+            yield Difference(
+                "replicas", name, f"has replicas {replicas}; the plan was made from {replica_list(states[0])}"
+            )
         elif standing is Standing.REORDERED:
             lists = path_of(states)
-            yield Difference("order", name, f"has its replicas in the order {text}; the plan's lists are {lists}")
-        elif standing is Standing.FOUND and found.leader != was:
-            leads, led = ("nobody" if leader is None else f"broker {leader}" for leader in (found.leader, was))
-            yield Difference("leader", name, f"is led by {leads}, not by {led}", refuses=False)
+            yield Difference("order", name, f"has its replicas in the order {replicas}; the plan's lists are {lists}")
+        elif standing is Standing.FOUND and partition.leader != was:
+            now, before = ("nobody" if leader is None else f"broker {leader}" for leader in (partition.leader, was))
+            yield Difference("leader", name, f"is led by {now}, not by {before}", refuses=False)
 
 
-def _made(held: PlanOnCluster) -> Iterator[Difference]:
+def _new_partitions(view: PlanOnCluster) -> Iterator[Difference]:
     """Topics to get new partitions, if they are neither as before the plan nor as planned."""
-    for name, new in held.made.items():
-        topic = held.now.topics.get(name)
+    for name, new in view.new_by_topic.items():
+        topic = view.now.topics.get(name)
         if standing_of_new(new, topic) is None:
             count = len(topic.partitions) if topic else 0
-            wanted = f"planned from {new.partitions_before} to {new.partitions}"
-            what = "with other replicas than planned" if count == new.partitions else wanted
-            yield Difference("new partitions", name, f"has {counted(count, 'partition')}, {what}")
+            planned = f"planned from {new.partitions_before} to {new.partitions}"
+            difference = "with other replicas than planned" if count == new.partitions else planned
+            yield Difference("new partitions", name, f"has {counted(count, 'partition')}, {difference}")
 
 
 def standing_of_new(new: NewPartitionsRow, topic: Topic | None) -> Standing | None:
     """FOUND if a topic's new partitions are still to be created, THERE if they are as planned, else None."""
-    there = topic.partitions if topic else ()
-    if len(there) == new.partitions_before:
+    partitions = topic.partitions if topic else ()
+    if len(partitions) == new.partitions_before:
         return Standing.FOUND
-    alike = tuple(each.replicas for each in there[new.partitions_before :]) == new.replicas
-    return Standing.THERE if alike else None
+    is_as_planned = tuple(each.replicas for each in partitions[new.partitions_before :]) == new.replicas
+    return Standing.THERE if is_as_planned else None
 
 
-def _topics(held: PlanOnCluster) -> Iterator[Difference]:
+def _topics(view: PlanOnCluster) -> Iterator[Difference]:
     """Topics that are gone, are new, or have another number of partitions than the plan knows."""
-    known = {topic.name: topic for topic in held.plan.topics}
-    planned = Counter(topic for topic, _ in held.rows)
-    for name, topic in known.items():
-        if name in held.made and name not in planned:
+    plan_topics = {topic.name: topic for topic in view.plan.topics}
+    planned = Counter(topic for topic, _ in view.rows)
+    for name, topic in plan_topics.items():
+        if name in view.new_by_topic and name not in planned:
             continue
-        found = held.now.topics.get(name)
-        if found is None or found.deleting:
-            what = "is gone" if found is None else "is marked for deletion"
-            of_plan = f"; the plan has {counted(planned[name], 'partition')} of it" if planned[name] else ""
-            yield Difference("topic", name, what + of_plan, refuses=bool(planned[name]))
-        elif name not in held.made and len(found.partitions) != topic.partitions:
-            count, before, factor = len(found.partitions), topic.partitions, topic.replication_factor
-            behind = _left_behind(held, found, before)
+        today = view.now.topics.get(name)
+        if today is None or today.deleting:
+            reason = "is gone" if today is None else "is marked for deletion"
+            in_plan = f"; the plan has {counted(planned[name], 'partition')} of it" if planned[name] else ""
+            yield Difference("topic", name, reason + in_plan, refuses=bool(planned[name]))
+        elif name not in view.new_by_topic and len(today.partitions) != topic.partitions:
+            count, before, factor = len(today.partitions), topic.partitions, topic.replication_factor
+            stranded = _left_behind(view, today, before)
             # If a plan leaves a topic with different replication factors, it doesn't change the whole topic.
             resized = factor is not None and set(topic.replication_factor_before) != {factor}
-            kept = f"; those keep another replication factor than {factor}" if resized and count > before else ""
-            message = f"has {counted(count, 'partition')}, {before:,} when the plan was made{behind or kept}"
-            yield Difference("partitions", name, message, refuses=count < before or bool(behind) or resized)
-    for name in sorted(held.now.topics.keys() - known.keys()):
-        behind = _left_behind(held, held.now.topics[name], 0)
-        yield Difference("topic", name, f"is new{behind}", refuses=bool(behind))
+            unresized = f"; those keep another replication factor than {factor}" if resized and count > before else ""
+            message = f"has {counted(count, 'partition')}, {before:,} when the plan was made{stranded or unresized}"
+            yield Difference("partitions", name, message, refuses=count < before or bool(stranded) or resized)
+    for name in sorted(view.now.topics.keys() - plan_topics.keys()):
+        stranded = _left_behind(view, view.now.topics[name], 0)
+        yield Difference("topic", name, f"is new{stranded}", refuses=bool(stranded))
 
 
-def _left_behind(held: PlanOnCluster, topic: Topic, first: int) -> str:
+def _left_behind(view: PlanOnCluster, topic: Topic, first: int) -> str:
     """A phrase on the partitions from `first` on that are on brokers that the plan removes; empty if none are."""
-    on = {broker for each in topic.partitions[first:] for broker in each.replicas if broker in held.leaving}
-    named = ", ".join(f"broker {each}" for each in sorted(on))
-    return f"; it has replicas on {named}, which the change removes" if on else ""
+    brokers = {broker for each in topic.partitions[first:] for broker in each.replicas if broker in view.leaving}
+    names = ", ".join(f"broker {each}" for each in sorted(brokers))
+    return f"; it has replicas on {names}, which the change removes" if brokers else ""
 
 
-def _behind(held: PlanOnCluster) -> Iterator[Difference]:
+def _out_of_sync(view: PlanOnCluster) -> Iterator[Difference]:
     """Partitions with replicas out of sync, as the role checks. Replicas on brokers that leave may be out of sync, and
     so may partitions that had no leader when the plan was made: their batches wait.
     """
-    waiting = {name for names in ansible_vars.leaderless(held.plan).values() for name in names}
-    for topic in held.now.topics.values():
+    waiting = {name for names in ansible_vars.leaderless(view.plan).values() for name in names}
+    for topic in view.now.topics.values():
         for each in topic.partitions:
             if each.isr is None or len(each.isr) == len(each.replicas):
                 continue
-            if partition_name(topic.name, each.id) not in waiting and set(each.replicas) - set(each.isr) - held.leaving:
+            if partition_name(topic.name, each.id) not in waiting and set(each.replicas) - set(each.isr) - view.leaving:
                 in_sync = replica_list(each.isr) or "none"
-                why = f"has replicas {replica_list(each.replicas)}, in sync: {in_sync}; wait for the others"
-                yield Difference("isr", f"{topic.name}-{each.id}", why)
+                message = f"has replicas {replica_list(each.replicas)}, in sync: {in_sync}; wait for the others"
+                yield Difference("isr", f"{topic.name}-{each.id}", message)

@@ -41,9 +41,9 @@ class Refusal:
     remedy: str = ""
 
     def __str__(self) -> str:
-        return "\n".join(self.told())
+        return "\n".join(self.text_lines())
 
-    def told(self) -> Iterator[str]:
+    def text_lines(self) -> Iterator[str]:
         """The refusal, line by line."""
         yield f"{self.what}:" if self.lines else self.what
         yield from (f"  {line}" for line in first_lines(self.lines, LINES_SHOWN))
@@ -67,7 +67,7 @@ class Checked(Generic[T]):
 def require_none(refusals: tuple[Refusal, ...]) -> None:
     """StalePlanError with every refusal, if there is one."""
     if refusals:
-        raise StalePlanError(*(line for each in refusals for line in each.told()))
+        raise StalePlanError(*(line for each in refusals for line in each.text_lines()))
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,13 @@ Render = Callable[[Plan], Mapping[str, bytes]]
 def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted()) -> Checked[Plan]:
     """Checks a plan.json, or a plan's folder, against its files, the clock, and the cluster if `sources` are given."""
     plan = plan_file.read(path)
-    found = _held(path, plan, render(plan)) if path.is_dir() else None
+    files = _check_folder(path, plan, render(plan)) if path.is_dir() else None
     if wanted.strict_state and not sources.any:
         raise SetupError("--strict-state needs the cluster's state; allowed: with --state or --bootstrap-servers")
-    seen = read_now(sources, with_log_dirs=any(row.log_dirs for row in plan.partitions)) if sources.any else None
-    fit = None if seen is None else plan_against_cluster.fit(plan, seen)
-    after = None if seen is None else since(plan, seen)
-    return Checked(plan, tuple(_refusals(path, plan, wanted, found, fit, after)), found, fit, after)
+    now = read_now(sources, with_log_dirs=any(row.log_dirs for row in plan.partitions)) if sources.any else None
+    fit = None if now is None else plan_against_cluster.fit(plan, now)
+    changes = None if now is None else since(plan, now)
+    return Checked(plan, tuple(_refusals(path, plan, wanted, files, fit, changes)), files, fit, changes)
 
 
 def check_restart(
@@ -109,34 +109,34 @@ def check_restart(
     """
     file, data = file_reading.read_made(path, plan_types.RESTART_FILE, "a restart")
     restart = codec.decode_restart(data, str(file))
-    found, refusals = None, list[Refusal]()
+    files, refusals = None, list[Refusal]()
     if wanted.plan_id not in (None, restart.restart_id):
         refusals.append(Refusal(f"{path}: is restart {restart.restart_id}, approved was {wanted.plan_id}"))
     if path.is_dir():
-        made = {name: digest(content) for name, content in render(restart).items()}
+        digests = {name: digest(content) for name, content in render(restart).items()}
         # restart.json has only the digest of today's replica lists.
-        made[f"{templated_files.ROLE}/files/{plan_types.STATES_FILE}"] = restart.states_sha256
-        made[SUMS] = digest(folder_check.sums(made))
-        found = folder_check.held(made, folder_check.entries(path))
-        if found.differences:
-            refusals.append(_changed(path, f"restart {restart.restart_id[:12]}", restart.planner_version, found))
-        if wanted.strict and found.own:
-            refusals.append(_own_files(path, found))
-    return Checked(restart, tuple(refusals), found)
+        digests[f"{templated_files.ROLE}/files/{plan_types.STATES_FILE}"] = restart.states_sha256
+        digests[SUMS] = digest(folder_check.sums(digests))
+        files = folder_check.held(digests, folder_check.entries(path))
+        if files.differences:
+            refusals.append(_changed_files(path, f"restart {restart.restart_id[:12]}", restart.planner_version, files))
+        if wanted.strict and files.own:
+            refusals.append(_own_files(path, files))
+    return Checked(restart, tuple(refusals), files)
 
 
 def _refusals(
-    path: Path, plan: Plan, wanted: Wanted, found: FolderCheck | None, fit: Fit | None, after: Since | None
+    path: Path, plan: Plan, wanted: Wanted, files: FolderCheck | None, fit: Fit | None, changes: Since | None
 ) -> Iterator[Refusal]:
     if wanted.plan_id not in (None, plan.plan_id):
         yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {wanted.plan_id}")
-    if plan.validity is not None and (ended := expired(plan, wanted.now or datetime.now(UTC))):
+    if plan.validity is not None and (expiry := expired(plan, wanted.now or datetime.now(UTC))):
         yield Refusal(
-            f"{ended}: its state was captured at {plan.validity.captured_at}; capture the state again and plan again, "
+            f"{expiry}: its state was captured at {plan.validity.captured_at}; capture the state again and plan again, "
             "or resume what was begun (planner resume)"
         )
-    if found is not None and found.differences:
-        yield _changed(path, f"plan {plan.plan_id[:12]}", plan.planner_version, found)
+    if files is not None and files.differences:
+        yield _changed_files(path, f"plan {plan.plan_id[:12]}", plan.planner_version, files)
     if fit is not None and fit.stale:
         finish = ", or finish what was begun with planner resume" if fit.resumable else ""
         start = "start what isn't live, or " if any(each.kind == "broker" for each in fit.stale) else ""
@@ -145,19 +145,19 @@ def _refusals(
             tuple(str(each) for each in (*fit.told, *fit.stale) if each.refuses or each.kind == "sources"),
             f"{start}capture the state again and plan again{finish}",
         )
-    if wanted.strict and found is not None and found.own:
-        yield _own_files(path, found)
-    if wanted.strict_state and fit is not None and after is not None:
-        outside = (*map(str, fit.told), *(after.sentences() if after.changed else ()))
+    if wanted.strict and files is not None and files.own:
+        yield _own_files(path, files)
+    if wanted.strict_state and fit is not None and changes is not None:
+        outside = (*map(str, fit.told), *(changes.sentences() if changes.changed else ()))
         if outside:
             yield Refusal(f"{path}: the cluster isn't as it was when the plan was made (--strict-state)", outside)
 
 
-def _own_files(path: Path, found: FolderCheck) -> Refusal:
+def _own_files(path: Path, files: FolderCheck) -> Refusal:
     """The refusal of the operator's own files, for --strict."""
     return Refusal(
         f"{path}: contains files of your own, which can't be checked (--strict)",
-        tuple(map(str, found.own)),
+        tuple(map(str, files.own)),
         "keep your own files outside the folder: ansible-playbook -i INVENTORY PLAYBOOK",
     )
 
@@ -174,12 +174,12 @@ def parse_now(text: str | None, option: str = "--now") -> datetime | None:
 _CLOCKS_APART = timedelta(hours=1)
 
 
-def require_past(text: str | None, what: str) -> None:
+def require_past(text: str | None, option: str) -> None:
     """SetupError if a state is captured later than now, because its plan would stay valid for too long."""
-    moment, now = parse_now(text, what), datetime.now(UTC)
+    moment, now = parse_now(text, option), datetime.now(UTC)
     if moment is not None and moment > now + _CLOCKS_APART:
         raise SetupError(
-            f"{what} {text!r} is in the future, now it is {amounts.moment_text(now)}; allowed: a past moment"
+            f"{option} {text!r} is in the future, now it is {amounts.moment_text(now)}; allowed: a past moment"
         )
 
 
@@ -193,7 +193,7 @@ def parse_plan_id(text: str | None) -> str | None:
     return text
 
 
-def _changed(path: Path, name: str, made_by: str | None, found: FolderCheck) -> Refusal:
+def _changed_files(path: Path, name: str, made_by: str | None, files: FolderCheck) -> Refusal:
     """The refusal of a folder that was changed, or made by another planner; `name` is like `plan 1a2b`."""
     kind = name.split(maxsplit=1)[0]
     maker = {"plan": "planner render", "restart": "planner restart"}[kind]
@@ -210,10 +210,10 @@ def _changed(path: Path, name: str, made_by: str | None, found: FolderCheck) -> 
     drawn = ("report.html", candidates_file.FILE, SUMS)
     only_drawn = all(
         each.what != folder_check.MISSING and (each.path in drawn or each.path.startswith("plots/"))
-        for each in found.differences
+        for each in files.differences
     )
     remedy = f"{_DRAWN}\n{mend}" if only_drawn else mend
-    return Refusal(f"{path}: not as it was made ({name})", tuple(map(str, found.differences)), remedy)
+    return Refusal(f"{path}: not as it was made ({name})", tuple(map(str, files.differences)), remedy)
 
 
 _LIBRARIES = ("matplotlib", "jinja2", "markdown-it-py", "pyarrow")
@@ -223,31 +223,31 @@ _DRAWN = (
 )
 
 
-def _held(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderCheck:
+def _check_folder(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderCheck:
     """Compares a plan's folder with the files that its plan.json gives, rendered again or known by their digest."""
-    now, listed_sums = folder_check.entries(folder), folder_check.listed_in(folder)
-    made = {path: digest(content) for path, content in rendered.items()}
-    sums = dict(made)
-    for path, sha256 in bound_by_digest(folder, plan, now).items():
+    entries, listed_sums = folder_check.entries(folder), folder_check.listed_in(folder)
+    digests = {path: digest(content) for path, content in rendered.items()}
+    sums = dict(digests)
+    for path, sha256 in bound_by_digest(folder, plan, entries).items():
         # A folder that was rendered from a plan.json alone has none of these files, and doesn't list them.
-        if path in now or path in listed_sums:
-            made[path] = sha256
+        if path in entries or path in listed_sums:
+            digests[path] = sha256
             sums[path] = listed_sums.get(path, sha256) if path == candidates_file.FILE else sha256
-    made[SUMS] = digest(folder_check.sums(sums))
-    return folder_check.held(made, now)
+    digests[SUMS] = digest(folder_check.sums(sums))
+    return folder_check.held(digests, entries)
 
 
-def bound_by_digest(folder: Path, plan: Plan, now: Mapping[str, FolderEntry]) -> dict[str, str]:
+def bound_by_digest(folder: Path, plan: Plan, entries: Mapping[str, FolderEntry]) -> dict[str, str]:
     """The digests of the files that can't be rendered again: the bound's certificate and the table of candidates."""
-    found = {} if plan.bound.sha256 is None else {bound_json.FILE: plan.bound.sha256}
-    rows, entry = plan.candidates.rows_sha256, now.get(candidates_file.FILE)
+    digests = {} if plan.bound.sha256 is None else {bound_json.FILE: plan.bound.sha256}
+    rows, entry = plan.candidates.rows_sha256, entries.get(candidates_file.FILE)
     if rows is not None:
-        found[candidates_file.FILE] = ""  # matches no file
+        digests[candidates_file.FILE] = ""  # matches no file
         if entry is not None and entry.kind == "file":
             content = (folder / candidates_file.FILE).read_bytes()
             if candidates_file.is_of(content, sweep_result.most_rows(plan.candidates.by_strategy), rows):
-                found[candidates_file.FILE] = digest(content)
-    return found
+                digests[candidates_file.FILE] = digest(content)
+    return digests
 
 
 FORMAT_VERSION = "1.0"
@@ -255,24 +255,24 @@ FORMAT_VERSION = "1.0"
 
 def document(checked: Checked[Plan] | Checked[RestartDocument]) -> dict[str, object]:
     """The whole check as JSON values, even of a refused plan; `state` is null if no state was given."""
-    held, step, until, state = checked.held or FolderCheck(), "", None, None
-    made = checked.made
-    if isinstance(made, RestartDocument):
-        checked_id = made.restart_id
+    files, step, until, state = checked.held or FolderCheck(), "", None, None
+    source = checked.made
+    if isinstance(source, RestartDocument):
+        checked_id = source.restart_id
     else:
-        checked_id, until, step = made.plan_id, made.valid_until, headline.first_step(made)
+        checked_id, until, step = source.plan_id, source.valid_until, headline.first_step(source)
         state = None if checked.fit is None or checked.since is None else _state(checked.fit, checked.since)
     return {
         "format_version": FORMAT_VERSION,
         "plan_id": checked_id,
-        "planner_version": made.planner_version,
+        "planner_version": source.planner_version,
         "first_step": step or None,
         "valid_until": until,
         "approved": not checked.refusals,
         "refusals": [str(each) for each in checked.refusals],
-        "files": held.files,
-        "differences": [asdict(each) for each in held.differences],
-        "operators_files": [asdict(each) for each in held.own],
+        "files": files.files,
+        "differences": [asdict(each) for each in files.differences],
+        "operators_files": [asdict(each) for each in files.own],
         "state": state,
     }
 
@@ -289,8 +289,8 @@ def _state(fit: Fit, since: Since) -> dict[str, object]:
             "partitions_changed": since.partitions,
             "other_replicas": len(since.replicas),
             "another_leader": len(since.leaders),
-            "new": since.more,
-            "gone": since.fewer,
+            "new": since.added,
+            "gone": since.removed,
             "topics_new": list(since.topics_new),
             "topics_gone": list(since.topics_gone),
             "size_bytes_before": since.bytes_before,

@@ -122,28 +122,28 @@ _KEYS = {"gates": "key", "inputs": "path", "changes": "key", "brokers": "broker"
 
 def _comparable(plan: Plan) -> dict[str, dict[Any, Any]]:
     """The parts of the plan that are compared entry by entry, as JSON values; each part maps keys to entries."""
-    made_for = plan.balance.wanted.unlike(plan.balance.asked)
+    planned_with = plan.balance.wanted.unlike(plan.balance.asked)
     balance = {
-        f"balance.{key}": f"{value}, planned with {made_for[key]}" if key in made_for else value
+        f"balance.{key}": f"{value}, planned with {planned_with[key]}" if key in planned_with else value
         for key, value in asdict(plan.balance.asked).items()
     }
     changes = {key: value for key, value in to_builtins(plan.changes).items() if value}
-    of_spec = to_builtins(plan.spec)
-    rules = {key: of_spec[key] for key in _OF_SPEC if of_spec.get(key)}
+    spec_json = to_builtins(plan.spec)
+    rules = {key: spec_json[key] for key in _OF_SPEC if spec_json.get(key)}
     for rule in rules.get("apart", ()):
         # `proven` is a result, not part of what is asked for.
         del rule["proven"]
     rules["balance.at"] = "busiest hours" if plan.hours and plan.hours.planned else "mean"
     rules["resilience.survive"], rules["sweep.aims"] = plan.spec.survive, list(plan.spec.aims)
     rules["sweep.choose"] = {"rule": plan.choice.rule, "value": plan.choice.value}
-    of_topic = ("partitions_before", "partitions", "replication_factor", "config", "replicas")
+    topic_keys = ("partitions_before", "partitions", "replication_factor", "config", "replicas")
     return {
         "gates": {row.key: {"limit": row.limit, "value": row.value} for row in plan.limits},
         "inputs": {file.path: file.sha256 for file in plan.inputs},
         "changes": {**changes, **balance, "rack_aware": plan.rack_aware, **rules},
         "brokers": {row.id: {"rack": row.rack, "role": row.role, "disk_bytes": row.disk_bytes} for row in plan.brokers},
         "new_partitions": {
-            new.topic: to_builtins({key: getattr(new, key) for key in of_topic}) for new in plan.new_topics
+            new.topic: to_builtins({key: getattr(new, key) for key in topic_keys}) for new in plan.new_topics
         },
     }
 
@@ -170,8 +170,8 @@ def _partitions(old: Plan, new: Plan) -> PlanJson:
                 {
                     "topic": topic,
                     "partition": partition,
-                    "before": _side(before.get((topic, partition)), batches[0]),
-                    "after": _side(after.get((topic, partition)), batches[1]),
+                    "before": _partition_json(before.get((topic, partition)), batches[0]),
+                    "after": _partition_json(after.get((topic, partition)), batches[1]),
                 }
                 for topic, partition in sorted(keys)[:SHOWN]
             ],
@@ -182,14 +182,14 @@ def _partitions(old: Plan, new: Plan) -> PlanJson:
 
 def _batches(plan: Plan) -> dict[tuple[str, int], list[int]]:
     """The numbers of the batches that each partition is in."""
-    found: dict[tuple[str, int], list[int]] = {}
+    numbers: dict[tuple[str, int], list[int]] = {}
     for batch in plan.batches:
         for key in dict.fromkeys(row.key for row in (*batch.partitions, *batch.elect)):
-            found.setdefault(key, []).append(batch.number)
-    return found
+            numbers.setdefault(key, []).append(batch.number)
+    return numbers
 
 
-def _side(row: PartitionRow | None, batches: Mapping[tuple[str, int], list[int]]) -> PlanJson | None:
+def _partition_json(row: PartitionRow | None, batches: Mapping[tuple[str, int], list[int]]) -> PlanJson | None:
     if row is None:
         return None
     lists = {"replicas_before": list(row.replicas_before), "replicas": list(row.replicas)}
@@ -201,19 +201,19 @@ def verdict(difference: PlanJson) -> str:
     old, new = (plan["plan_id"][:12] for plan in difference["plans"])
     if difference["equal"]:
         return f"Plan {old} in both: nothing differs."
-    told = [
+    figures = [
         f"{term_name(row['name'])} {arrow(_amount(row['before'], row), _amount(row['after'], row))}"
         for row in difference["figures"]
         if row["name"] in ("bytes_moved", "replicas_moved", "batches")
     ]
-    return f"Plan {old} → {new}: {', '.join(told)}."
+    return f"Plan {old} → {new}: {', '.join(figures)}."
 
 
 def first_steps(difference: PlanJson) -> list[str]:
     """A sentence for each plan that is only a first step, with what is left; one if both are the same plan."""
     plans = list(zip(("before", "after"), difference["plans"], strict=True))[1 if difference["equal"] else 0 :]
-    told = [(which, plan) for which, plan in plans if plan["first_step"]]
-    return [f"{plan['first_step']} That is plan {plan['plan_id'][:12]}, {which}." for which, plan in told]
+    steps = [(which, plan) for which, plan in plans if plan["first_step"]]
+    return [f"{plan['first_step']} That is plan {plan['plan_id'][:12]}, {which}." for which, plan in steps]
 
 
 def figure_rows(difference: PlanJson) -> list[tuple[str, str, str, str]]:
@@ -241,36 +241,36 @@ def sections(difference: PlanJson) -> list[tuple[str, int, list[str]]]:
         (row["path"], *(f"SHA-256 {side[:12]}" if side else "not read" for side in (row["before"], row["after"])))
         for row in difference["inputs"]
     ]
-    asked = [
+    change_lines = [
         f"{row['key']}: {' → '.join(map(value_shown, plan_settings.differing(row['before'], row['after'])))}"
         for row in difference["changes"]
     ]
-    alike: dict[str, list[int]] = {}
+    ids_by_change: dict[str, list[int]] = {}
     for row in difference["brokers"]:
-        alike.setdefault(_broker(row), []).append(row["broker"])
-    found = [
+        ids_by_change.setdefault(_broker(row), []).append(row["broker"])
+    lists = [
         ("Plan", [f"{words(key)}: {value_shown(was)} → {value_shown(now)}" for key, was, now in heads if was != now]),
         ("Limits", [_gate(row) for row in difference["gates"]]),
         ("Inputs", [f"{path}: {before} → {after}" for path, before, after in inputs]),
-        ("Asked for", asked),
-        ("Brokers", [f"{brokers(ids)}: {differences}" for differences, ids in alike.items()]),
+        ("Asked for", change_lines),
+        ("Brokers", [f"{brokers(ids)}: {differences}" for differences, ids in ids_by_change.items()]),
         ("New partitions", [_new_topic(row) for row in difference["new_partitions"]]),
         ("Warnings", [*(f"+ {text}" for text in difference["warnings"]["added"]),
                       *(f"- {text}" for text in difference["warnings"]["removed"])]),
     ]  # fmt: skip
-    told = [(title, len(lines), lines) for title, lines in found]
-    told += [
+    counted_lists = [(title, len(lines), lines) for title, lines in lists]
+    counted_lists += [
         (title, partitions[kind]["count"], [_partition(row, kind) for row in partitions[kind]["first"]])
         for kind, title in _KINDS.items()
     ]
-    cut = [
+    shown_lists = [
         (title, count, [*lines[:SHOWN], *([f"and {count - SHOWN:,} more"] if count > SHOWN else [])])
-        for title, count, lines in told
+        for title, count, lines in counted_lists
     ]
-    others = plan_settings.lines(difference["settings"])
+    settings = plan_settings.lines(difference["settings"])
     # The plan's format limits how many settings there are, so none is left out.
-    cut.append(("Other settings", len(others), others))
-    return [(title, count, [*map(printable, lines)]) for title, count, lines in cut if count]
+    shown_lists.append(("Other settings", len(settings), settings))
+    return [(title, count, [*map(printable, lines)]) for title, count, lines in shown_lists if count]
 
 
 _KINDS = {
@@ -287,20 +287,20 @@ def _gate(row: PlanJson) -> str:
     if old is None or new is None:
         return f"{row['key']}: {_of_gate(row['key'], old)} → {_of_gate(row['key'], new)}"
     shown = zip(_cells(row["key"], old), _cells(row["key"], new), strict=True)
-    sides = (
+    changes = (
         (word, *_unlike(*texts, old[key], new[key], _EXACT_GATES.get(row["key"], "")))
         for (word, key), texts in zip((("plan", "value"), ("allowed", "limit")), shown, strict=True)
         if old[key] != new[key]
     )
-    return f"{row['key']}: " + ", ".join(f"{word} {before} → {after}" for word, before, after in sides)
+    return f"{row['key']}: " + ", ".join(f"{word} {before} → {after}" for word, before, after in changes)
 
 
-def _of_gate(key: str, of: PlanJson | None) -> str:
-    return "not set" if of is None else " of ".join(_cells(key, of))
+def _of_gate(key: str, gate: PlanJson | None) -> str:
+    return "not set" if gate is None else " of ".join(_cells(key, gate))
 
 
-def _cells(key: str, of: PlanJson) -> tuple[str, str]:
-    return gate_cells(key, of["value"], of["limit"], None)
+def _cells(key: str, gate: PlanJson) -> tuple[str, str]:
+    return gate_cells(key, gate["value"], gate["limit"], None)
 
 
 _EXACT_GATES = {
@@ -315,28 +315,28 @@ def _broker(row: PlanJson) -> str:
     """The fields that differ, with both values; brokers with the same differences share a line."""
     old, new = row["before"], row["after"]
     if old is None or new is None:
-        side = old or new
-        told = f"{side['role']}, rack {_field('rack', side)}, disk {_field('disk_bytes', side)}"
-        return f"only {'after' if old is None else 'before'} ({told})"
+        entry = old or new
+        fields = f"{entry['role']}, rack {_field('rack', entry)}, disk {_field('disk_bytes', entry)}"
+        return f"only {'after' if old is None else 'before'} ({fields})"
     differ = [key for key in old if old[key] != new.get(key)]
-    sides = ((key, _unlike(_field(key, old), _field(key, new), old[key], new[key], " B")) for key in differ)
-    return ", ".join(f"{key.removesuffix('_bytes')} {before} → {after}" for key, (before, after) in sides)
+    changes = ((key, _unlike(_field(key, old), _field(key, new), old[key], new[key], " B")) for key in differ)
+    return ", ".join(f"{key.removesuffix('_bytes')} {before} → {after}" for key, (before, after) in changes)
 
 
-def _field(key: str, side: PlanJson) -> str:
-    value = side[key]
+def _field(key: str, entry: PlanJson) -> str:
+    value = entry[key]
     return "unknown" if value is None else size(value) if key == "disk_bytes" else str(value)
 
 
 def _partition(row: PlanJson, kind: str) -> str:
-    named = f"{row['topic']}-{row['partition']}"
+    name = f"{row['topic']}-{row['partition']}"
     old, new = row["before"], row["after"]
     if old is None or new is None:
-        side = old or new
-        return f"{named}: {_list(side['replicas_before'])} → {_list(side['replicas'])}"
+        entry = old or new
+        return f"{name}: {_list(entry['replicas_before'])} → {_list(entry['replicas'])}"
     key = {"other_target": "replicas", "other_origin": "replicas_before", "other_batches": "batches"}[kind]
     batch = "batch " if key == "batches" else ""
-    return f"{named}: {batch}{_list(old[key])} → {_list(new[key])}"
+    return f"{name}: {batch}{_list(old[key])} → {_list(new[key])}"
 
 
 def _new_topic(row: PlanJson) -> str:
@@ -344,13 +344,13 @@ def _new_topic(row: PlanJson) -> str:
     if old is None or new is None:
         return f"{row['topic']}: only {'after' if old is None else 'before'}"
     differ = [key for key in old if old[key] != new[key]]
-    told = (
+    texts = (
         "placed on other brokers"
         if key == "replicas"
         else f"{words(key)} {value_shown(old[key])} → {value_shown(new[key])}"
         for key in differ
     )
-    return f"{row['topic']}: {', '.join(told)}"
+    return f"{row['topic']}: {', '.join(texts)}"
 
 
 def _list(values: Sequence[int]) -> str:

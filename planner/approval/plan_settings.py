@@ -76,30 +76,30 @@ _LONG = 200
 
 def compare(old: Plan, new: Plan, most: int) -> list[dict[str, Any]]:
     """For each path that differs: in how many rows, and the first `most` of these with both values."""
-    sides = [_values(plan) for plan in (old, new)]
-    found = {path: _compared(path, *sides) for path in chain(*sides) if path not in _OWN_LINES}
+    values = [_values(plan) for plan in (old, new)]
+    by_path = {path: _compared(path, *values) for path in chain(*values) if path not in _OWN_LINES}
     for path, row, before, after in _partitions(old, new):
-        found.setdefault(path, []).append({"row": row, "before": to_builtins(before), "after": to_builtins(after)})
+        by_path.setdefault(path, []).append({"row": row, "before": to_builtins(before), "after": to_builtins(after)})
     # The windows asked for are mostly those that the plan was made for, which have lines of their own.
     windows = [(structs.asdict(plan.balance.asked), structs.asdict(plan.balance.wanted)) for plan in (old, new)]
-    told = {
+    own_lines = {
         f"balance.asked.{name}"
         for name in windows[0][0]
         if [asked[name] for asked, _ in windows] == [wanted[name] for _, wanted in windows]
     }
     return [
         {"path": path, "count": len(rows), "first": rows[:most]}
-        for path, rows in sorted(found.items())
-        if rows and path not in told
+        for path, rows in sorted(by_path.items())
+        if rows and path not in own_lines
     ]
 
 
-def lines(found: Iterable[Mapping[str, Any]]) -> list[str]:
+def lines(entries: Iterable[Mapping[str, Any]]) -> list[str]:
     """A line for each path of `compare`."""
     return [
         f"{each['path']}: {'; '.join(map(_line, each['first']))}"
         + (f"; and {each['count'] - len(each['first']):,} more" if each["count"] > len(each["first"]) else "")
-        for each in found
+        for each in entries
     ]
 
 
@@ -119,8 +119,8 @@ def differing(old: Any, new: Any) -> tuple[Any, Any]:
 def _line(row: Mapping[str, Any]) -> str:
     texts = [value_shown(side) for side in differing(row["before"], row["after"])]
     if max(map(len, texts)) > _LONG:
-        alike = next((at for at, (was, now) in enumerate(zip(*texts, strict=False)) if was != now), 0)
-        start = max(0, alike - _LONG // 10)
+        first_unlike = next((index for index, (was, now) in enumerate(zip(*texts, strict=False)) if was != now), 0)
+        start = max(0, first_unlike - _LONG // 10)
         end = start + _LONG // 2
         texts = [("…" if start else "") + text[start:end] + ("…" if len(text) > end else "") for text in texts]
     return f"{row['row']}: {' → '.join(texts)}" if row["row"] else " → ".join(texts)
@@ -129,25 +129,25 @@ def _line(row: Mapping[str, Any]) -> str:
 def _compared(path: str, old: _Values, new: _Values) -> list[dict[str, Any]]:
     """The rows in which a path differs. A row that only one plan has differs in its name alone."""
     before, after = old.get(path, {}), new.get(path, {})
-    every, top = dict.fromkeys(chain(before, after)), path.rpartition(".")[0]
-    if top in _ROWS and path != (named := f"{top}.{_ROWS[top]}"):
-        every = {row: None for row in every if row in old.get(named, ()) and row in new.get(named, ())}
+    row_names, top = dict.fromkeys(chain(before, after)), path.rpartition(".")[0]
+    if top in _ROWS and path != (name_path := f"{top}.{_ROWS[top]}"):
+        row_names = {row: None for row in row_names if row in old.get(name_path, ()) and row in new.get(name_path, ())}
     return [
         {"row": row, "before": to_builtins(before.get(row)), "after": to_builtins(after.get(row))}
-        for row in every
+        for row in row_names
         if before.get(row) != after.get(row)
     ]
 
 
 def _values(plan: Plan) -> _Values:
     """All that the plan says but of the partitions that change, by path and row, without what is worked out."""
-    found: _Values = {}
-    rest = to_builtins(structs.replace(plan, partitions=(), batches=()))
-    del rest["partitions"], rest["batches"]
+    values: _Values = {}
+    document = to_builtins(structs.replace(plan, partitions=(), batches=()))
+    del document["partitions"], document["batches"]
     batches = [{"number": each.number, "leaderless": each.leaderless} for each in plan.batches]
-    for path, row, value in _leaves({**rest, "batches": batches}, "", ""):
-        found.setdefault(path, {})[row] = value
-    return found
+    for path, row, value in _leaves({**document, "batches": batches}, "", ""):
+        values.setdefault(path, {})[row] = value
+    return values
 
 
 def _leaves(value: Any, path: str, row: str) -> Iterator[tuple[str, str, Any]]:
@@ -176,18 +176,18 @@ def _partitions(old: Plan, new: Plan) -> Iterator[tuple[str, str, Any, Any]]:
     """
     before, after = ({row.key: row for row in plan.partitions} for plan in (old, new))
     was_cut, now_cut = _cut(old), _cut(new)
-    for key, was in before.items():
-        if now := after.get(key):
-            of_row = ((f"partitions.{name}", getattr(was, name), getattr(now, name)) for name in _OF_PARTITIONS)
+    for key, old_row in before.items():
+        if new_row := after.get(key):
+            of_row = ((f"partitions.{name}", getattr(old_row, name), getattr(new_row, name)) for name in _OF_PARTITIONS)
             (steps, elected), (now_steps, now_elected) = was_cut.get(key, _UNCUT), now_cut.get(key, _UNCUT)
-            ways = _detours(was, steps), _detours(now, now_steps)
-            for path, one, other in (
+            ways = _detours(old_row, steps), _detours(new_row, now_steps)
+            for path, old_value, new_value in (
                 *of_row,
                 ("batches.partitions", *ways),
                 ("batches.elect", elected, now_elected),
             ):
-                if one != other:
-                    yield path, was.name, one, other
+                if old_value != new_value:
+                    yield path, old_row.name, old_value, new_value
     # Steps of partitions that a plan doesn't have among those that it changes.
     for key in (was_cut.keys() | now_cut.keys()) - before.keys() - after.keys():
         yield "batches.partitions.topic", partition_name(*key), key in was_cut or None, key in now_cut or None
@@ -199,24 +199,24 @@ _UNCUT: _Cut = ([], [])
 
 def _cut(plan: Plan) -> dict[PartitionKey, _Cut]:
     """By partition: its steps, and after how many of these its leader is elected."""
-    found: dict[PartitionKey, _Cut] = {}
+    cuts: dict[PartitionKey, _Cut] = {}
     for batch in plan.batches:
         for step in batch.partitions:
-            found.setdefault(step.key, ([], []))[0].append(step)
+            cuts.setdefault(step.key, ([], []))[0].append(step)
         for row in batch.elect:
-            steps, elected = found.setdefault(row.key, ([], []))
+            steps, elected = cuts.setdefault(row.key, ([], []))
             elected.append(len(steps))
-    return found
+    return cuts
 
 
-def _detours(whole: PartitionRow, steps: Sequence[StepRow]) -> list[dict[str, Any]]:
+def _detours(row: PartitionRow, steps: Sequence[StepRow]) -> list[dict[str, Any]]:
     """What each step of a partition has otherwise than the straight way from its replicas today to those planned."""
-    before, found = whole.replicas_before, list[dict[str, Any]]()
+    before, detours = row.replicas_before, list[dict[str, Any]]()
     for step in steps:
-        straight = {"replicas_before": before, "log_dirs_before": whole.log_dirs_before, "log_dirs": whole.log_dirs}
+        straight = {"replicas_before": before, "log_dirs_before": row.log_dirs_before, "log_dirs": row.log_dirs}
         if step is steps[-1]:
-            straight["replicas"] = whole.replicas
-        sides = ((name, getattr(step, name)) for name in ("replicas_before", "replicas", "log_dirs_before", "log_dirs"))
-        found.append({name: value for name, value in sides if name not in straight or value != straight[name]})
+            straight["replicas"] = row.replicas
+        pairs = ((name, getattr(step, name)) for name in ("replicas_before", "replicas", "log_dirs_before", "log_dirs"))
+        detours.append({name: value for name, value in pairs if name not in straight or value != straight[name]})
         before = step.replicas
-    return found
+    return detours

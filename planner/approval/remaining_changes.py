@@ -40,17 +40,17 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Rest:
-    """What is left: `changes`, sorted by topic and partition, and `made`, the replica lists of partitions to create.
+    """What is left: `changes`, sorted by topic and partition, and `to_create`, replica lists of new partitions.
 
     `targets` are the target lists of the plan's partitions that exist, even if they are reached already; without
-    `dropped` ones. `there` counts the partitions that need no further change; `notes` are for the operator.
+    `dropped` ones. `in_place` counts the partitions that need no further change; `notes` are for the operator.
     """
 
     changes: tuple[cluster.PartitionChange, ...]
     targets: dict[cluster.PartitionKey, tuple[int, ...]]
-    made: dict[cluster.PartitionKey, tuple[int, ...]]
+    to_create: dict[cluster.PartitionKey, tuple[int, ...]]
     dropped: tuple[DroppedRow, ...]
-    there: int
+    in_place: int
     notes: tuple[str, ...]
 
 
@@ -59,42 +59,42 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
 
     StalePlanError for missing state; or with all partitions that others reassign now, have moved, or have created.
     """
-    held = PlanOnCluster(plan, now)
-    _require_known(held)
+    view = PlanOnCluster(plan, now)
+    _require_known(view)
     # On the brokers of no step of the plan; the order of the brokers doesn't matter.
-    elsewhere = [key for key, standing in held.standings.items() if standing is Standing.ELSEWHERE]
+    elsewhere = [key for key, standing in view.standings.items() if standing is Standing.ELSEWHERE]
     strangers = {
-        key: f"{'is being reassigned to' if key in now.moving else 'has replicas'} {replica_list(found.replicas)}; "
-        f"the plan's lists are {path_of(held.states[key])}"
+        key: f"{'is being reassigned to' if key in now.moving else 'has replicas'} {replica_list(partition.replicas)}; "
+        f"the plan's lists are {path_of(view.states[key])}"
         for key in elsewhere
-        if (found := held.partition(key)) is not None
+        if (partition := view.partition(key)) is not None
     }
     new_strangers = {
-        name: "it is gone" if held.lost(name) else "it has others"
-        for name, new in held.made.items()
-        if held.lost(name) or standing_of_new(new, now.topics.get(name)) is None
+        name: "it is gone" if view.lost_topic(name) else "it has others"
+        for name, new in view.new_by_topic.items()
+        if view.lost_topic(name) or standing_of_new(new, now.topics.get(name)) is None
     }
-    foreign = [cluster.partition_name(*key) for key in sorted(now.moving - held.rows.keys())]
+    foreign = [cluster.partition_name(*key) for key in sorted(now.moving - view.rows.keys())]
     _refuse([f"{name} is being reassigned, but not by the plan; wait until that ends" for name in foreign])
     if not leave_moved:
         _refuse([f"{cluster.partition_name(*key)} {why}" for key, why in strangers.items()])
-        others = [name for name in new_strangers if not held.lost(name)]
-        _refuse([f"{name} has other partitions than the plan wants to make" for name in others])
-    gone = {key: "it is gone" for key, standing in held.standings.items() if standing is Standing.GONE}
-    left = {key: row for key, row in held.rows.items() if key not in gone and key not in strangers}
-    changes = [change for row in left.values() if (change := _change(held, row)).reassigned or change.elects]
-    made, not_made = _unmade(held, new_strangers)
-    wait = f"{counted(held.moving, 'partition')} of the plan still being reassigned: wait until they are in place"
+        other_topics = [name for name in new_strangers if not view.lost_topic(name)]
+        _refuse([f"{name} has other partitions than the plan wants to make" for name in other_topics])
+    gone = {key: "it is gone" for key, standing in view.standings.items() if standing is Standing.GONE}
+    remaining = {key: row for key, row in view.rows.items() if key not in gone and key not in strangers}
+    changes = [change for row in remaining.values() if (change := _change(view, row)).reassigned or change.elects]
+    to_create, dropped_topics = _not_created(view, new_strangers)
+    wait = f"{counted(view.moving, 'partition')} of the plan still being reassigned: wait until they are in place"
     return Rest(
         changes=tuple(sorted(changes, key=lambda change: change.key)),
-        targets={key: row.replicas for key, row in left.items()},
-        made=made,
+        targets={key: row.replicas for key, row in remaining.items()},
+        to_create=to_create,
         dropped=(
             *(DroppedRow(topic=key[0], partition=key[1], why=why) for key, why in sorted((gone | strangers).items())),
-            *not_made,
+            *dropped_topics,
         ),
-        there=len(left) - len(changes),
-        notes=(wait,) if held.moving else (),
+        in_place=len(remaining) - len(changes),
+        notes=(wait,) if view.moving else (),
     )
 
 
@@ -107,9 +107,9 @@ def _refuse(lines: Sequence[str]) -> None:
         )
 
 
-def _require_known(held: PlanOnCluster) -> None:
+def _require_known(view: PlanOnCluster) -> None:
     """StalePlanError if sizes or log dirs that the plan needs are unknown, or brokers aren't as planned."""
-    plan, now = held.plan, held.now
+    plan, now = view.plan, view.now
     allowed = "allowed: one more --state, with the output of kafka-log-dirs --describe"
     if plan.cluster.sizes_known and now.sizes is None:
         raise StalePlanError(f"the plan counts bytes, but the state has no sizes; {allowed}")
@@ -118,22 +118,22 @@ def _require_known(held: PlanOnCluster) -> None:
     needed = {broker for row in plan.partitions for broker in row.replicas}
     if now.racks is not None and (absent := needed - now.racks.keys()):
         raise StalePlanError(f"not live: {brokers(absent)}; the plan's target needs all of its brokers; plan again")
-    if elsewhere := [str(each) for each in broker_differences(held) if each.kind in ("rack", "log_dir")]:
-        raise StalePlanError(f"{'; '.join(elsewhere)}; plan again")
+    if differences := [str(each) for each in broker_differences(view) if each.kind in ("rack", "log_dir")]:
+        raise StalePlanError(f"{'; '.join(differences)}; plan again")
 
 
-def _change(held: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:
+def _change(view: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:
     """What is left to do for one existing partition."""
-    found = held.partition(row.key)
-    assert found is not None
-    before, after = _log_dirs(held, row, found)
+    partition = view.partition(row.key)
+    assert partition is not None
+    before, after = _log_dirs(view, row, partition)
     return cluster.PartitionChange(
         topic=row.topic,
         partition=row.partition,
-        before=found.replicas,
+        before=partition.replicas,
         after=row.replicas,
-        leader_before=found.leader,
-        size_bytes=(held.now.sizes or {}).get(row.key, row.size_bytes),
+        leader_before=partition.leader,
+        size_bytes=(view.now.sizes or {}).get(row.key, row.size_bytes),
         reason=row.reason,
         bytes_in_per_sec=row.bytes_in_per_sec or 0,
         log_dirs_before=before,
@@ -142,38 +142,38 @@ def _change(held: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:
 
 
 def _log_dirs(
-    held: PlanOnCluster, row: PartitionRow, found: cluster.Partition
+    view: PlanOnCluster, row: PartitionRow, partition: cluster.Partition
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Log dirs before and after: `any` if a replica is already in its planned log dir; empty if none are planned."""
     if row.log_dirs is None:
         return (), ()
-    lies = {broker: path for broker in found.replicas if (path := held.lying.get((*row.key, broker)))}
-    wanted = zip(row.replicas, row.log_dirs, strict=True)
-    after = {broker: cluster.ANY if lies.get(broker) == path else path for broker, path in wanted}
+    dirs = {broker: path for broker in partition.replicas if (path := view.log_dir_of.get((*row.key, broker)))}
+    planned_dirs = zip(row.replicas, row.log_dirs, strict=True)
+    after = {broker: cluster.ANY if dirs.get(broker) == path else path for broker, path in planned_dirs}
     stays = {broker for broker, path in after.items() if path == cluster.ANY}
-    before = (cluster.ANY if broker in stays else lies.get(broker, cluster.ANY) for broker in found.replicas)
+    before = (cluster.ANY if broker in stays else dirs.get(broker, cluster.ANY) for broker in partition.replicas)
     return tuple(before), tuple(after.values())
 
 
-def _unmade(
-    held: PlanOnCluster, strangers: Mapping[str, str]
+def _not_created(
+    view: PlanOnCluster, strangers: Mapping[str, str]
 ) -> tuple[dict[cluster.PartitionKey, tuple[int, ...]], list[DroppedRow]]:
     """The replica lists of new partitions that are still to be created, and the topics that no longer get any."""
-    made: dict[cluster.PartitionKey, tuple[int, ...]] = {}
+    to_create: dict[cluster.PartitionKey, tuple[int, ...]] = {}
     dropped: list[DroppedRow] = []
-    for name, new in held.made.items():
+    for name, new in view.new_by_topic.items():
         if name in strangers:
             dropped.append(DroppedRow(topic=name, partition=None, why=f"its new partitions: {strangers[name]}"))
-        elif standing_of_new(new, held.now.topics.get(name)) is Standing.FOUND:
-            made |= {(name, at): replicas for at, replicas in enumerate(new.replicas, new.partitions_before)}
-    return made, dropped
+        elif standing_of_new(new, view.now.topics.get(name)) is Standing.FOUND:
+            to_create |= {(name, index): replicas for index, replicas in enumerate(new.replicas, new.partitions_before)}
+    return to_create, dropped
 
 
 def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
     """The spec of what is left."""
     inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
-    found = tuple(_topics(plan, now))
-    topics = with_rates(found, rates := tuple(_rates(plan, now, rest, found)))
+    topics_now = tuple(_topics(plan, now))
+    topics = with_rates(topics_now, rates := tuple(_rates(plan, now, rest, topics_now)))
     holding = cluster.brokers_holding(topics)
     unsized = sum((topic.name, each.id) not in (now.sizes or ()) for topic in topics for each in topic.partitions)
     return Spec(
@@ -238,25 +238,29 @@ def _rates(plan: Plan, now: Now, rest: Rest, topics: Sequence[cluster.Topic]) ->
 
     The rate of a whole topic was divided among the partitions that the topic had then; new ones got no part of it.
     """
-    yield from (given := plan.spec.rates or ())
-    stated, left, found = _stated(plan), {topic for topic, _ in rest.made}, {topic.name: topic for topic in topics}
+    yield from (stated := plan.spec.rates or ())
+    requests, not_created, topic_of = (
+        _topic_requests(plan),
+        {topic for topic, _ in rest.to_create},
+        {topic.name: topic for topic in topics},
+    )
     for new in plan.new_topics:
-        if new.topic not in found or new.topic in left:
+        if new.topic not in topic_of or new.topic in not_created:
             continue
-        topic, expected = found[new.topic], (stated[new.topic].bytes_in or 0, stated[new.topic].bytes_out or 0)
-        by_topic = any(each.partition is None and fnmatchcase(topic.name, each.topics) for each in given)
+        topic, expected = topic_of[new.topic], (requests[new.topic].bytes_in or 0, requests[new.topic].bytes_out or 0)
+        by_topic = any(each.partition is None and fnmatchcase(topic.name, each.topics) for each in stated)
         if by_topic:
-            (of_then,) = with_rates((replace(topic, partitions=topic.partitions[: new.partitions_before]),), given)
+            (of_then,) = with_rates((replace(topic, partitions=topic.partitions[: new.partitions_before]),), stated)
             for each in of_then.partitions:
                 yield StatedRateRow(topic.name, each.id, each.bytes_in_per_sec, each.bytes_out_per_sec)
         for each in topic.partitions[new.partitions_before :]:
-            known = (topic.name, each.id) in now.rates
-            if by_topic or (any(expected) and not known):
-                rates = (each.bytes_in_per_sec, each.bytes_out_per_sec) if known else expected
+            has_rate = (topic.name, each.id) in now.rates
+            if by_topic or (any(expected) and not has_rate):
+                rates = (each.bytes_in_per_sec, each.bytes_out_per_sec) if has_rate else expected
                 yield StatedRateRow(topic.name, each.id, *rates)
 
 
-def _stated(plan: Plan) -> dict[str, CreateTopicRow | AddPartitionsRow]:
+def _topic_requests(plan: Plan) -> dict[str, CreateTopicRow | AddPartitionsRow]:
     """By topic, the changes asked for: topics to create, and topics that get more partitions."""
     return {each.name: each for each in plan.changes.create_topics} | {
         each.topic: each for each in plan.changes.add_partitions
@@ -269,8 +273,8 @@ def _topics(plan: Plan, now: Now) -> Iterator[cluster.Topic]:
     for name in sorted(now.topics):
         topic, row = now.topics[name], rows.get(name)
         if row is not None and not now.tells_configs:
-            own, effective = (tuple(sorted((each or {}).items())) for each in (row.config, row.effective_config))
-            topic = replace(topic, config=own, effective_config=effective)
+            config, effective = (tuple(sorted((each or {}).items())) for each in (row.config, row.effective_config))
+            topic = replace(topic, config=config, effective_config=effective)
         loads = (
             (each, sizes.get((name, each.id), 0), *rates.get((name, each.id), (0, 0))) for each in topic.partitions
         )
@@ -289,10 +293,10 @@ def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[cluster.Broker, .
     racks = {row.id: row.rack for row in plan.brokers}
     for broker, rack in (plan.spec.racks_before or {}).items():
         racks[int(broker)] = (now.racks or {}).get(int(broker), rack)
-    kept = (row for row in plan.brokers if row.role == "stays" or row.id in holding)
-    there = [replace(_broker(row), rack=racks[row.id]) for row in kept]
-    there += [cluster.Broker(number, (now.racks or {}).get(number)) for number in sorted(holding - racks.keys())]
-    return tuple(replace(each, cordoned_log_dirs=now.cordoned.get(each.id, ())) for each in there)
+    rows = (row for row in plan.brokers if row.role == "stays" or row.id in holding)
+    brokers_now = [replace(_broker(row), rack=racks[row.id]) for row in rows]
+    brokers_now += [cluster.Broker(number, (now.racks or {}).get(number)) for number in sorted(holding - racks.keys())]
+    return tuple(replace(each, cordoned_log_dirs=now.cordoned.get(each.id, ())) for each in brokers_now)
 
 
 def _broker(row: BrokerRow) -> cluster.Broker:
@@ -305,19 +309,19 @@ def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:
 
     An added broker that already holds replicas isn't new any more; a leaving broker that holds none isn't listed.
     """
-    asked, known = plan.changes, {row.id for row in plan.brokers}
+    requested, ids = plan.changes, {row.id for row in plan.brokers}
     resizes = any(len(change.before) != len(change.after) for change in rest.changes)
-    stated, left = _stated(plan), {topic for topic, _ in rest.made}
+    requests, not_created = _topic_requests(plan), {topic for topic, _ in rest.to_create}
     return Changes(
         add_brokers=tuple(
             replace(_broker(row), cordoned_log_dirs=now.cordoned.get(row.id, ()))
             for row in plan.brokers
             if row.role == "added" and row.id not in holding
         ),
-        remove_brokers=tuple(broker for broker in asked.remove_brokers if broker in holding),
-        replace_brokers=tuple((int(old), new) for old, new in asked.replace_brokers.items() if int(old) in holding),
-        set_racks=tuple((int(broker), rack) for broker, rack in asked.set_racks.items() if int(broker) in known),
-        set_replication_factor=asked.set_replication_factor if resizes or plan.unfinished else (),
+        remove_brokers=tuple(broker for broker in requested.remove_brokers if broker in holding),
+        replace_brokers=tuple((int(old), new) for old, new in requested.replace_brokers.items() if int(old) in holding),
+        set_racks=tuple((int(broker), rack) for broker, rack in requested.set_racks.items() if int(broker) in ids),
+        set_replication_factor=requested.set_replication_factor if resizes or plan.unfinished else (),
         new_partitions=tuple(
             NewPartitions(
                 new.topic,
@@ -325,11 +329,11 @@ def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:
                 new.partitions,
                 new.replication_factor,
                 tuple(sorted(new.config.items())),
-                *(getattr(stated[new.topic], key) or 0 for key in ("size", "bytes_in", "bytes_out")),
+                *(getattr(requests[new.topic], key) or 0 for key in ("size", "bytes_in", "bytes_out")),
             )
             for new in plan.new_topics
-            if new.topic in left
+            if new.topic in not_created
         ),
-        demote_brokers=asked.demote_brokers or (),
-        rebalance=asked.rebalance,
+        demote_brokers=requested.demote_brokers or (),
+        rebalance=requested.rebalance,
     )

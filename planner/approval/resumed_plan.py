@@ -51,44 +51,44 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     _require_given(approved, now, captured_at)
     rest = rest_of(approved, now, leave_moved=leave_moved)
     spec = with_traffic(spec_of(approved, now, rest, captured_at), approved, now)
-    problem, asked, assignment = _placed(approved, spec, rest)
+    problem, later_problem, assignment = _target_problem(approved, spec, rest)
     if violations := independent_check.check(_as_approved(approved, problem), assignment):
         head = "the approved target breaks rules on the cluster as it is now; plan again:"
         raise InfeasibleError(head, *map(str, violations))
     rest = replace(rest, changes=with_down(rest.changes, problem))
     waiting, costs = approved.unfinished, build.costed(spec, problem, rest.changes)
-    left = waiting.partitions if waiting else 0
+    waiting_count = waiting.partitions if waiting else 0
     # `left_to_change` already counts partitions that wait for another replication factor.
-    more = max(0, left - score_terms.left_to_change(asked, assignment))
+    uncounted = max(0, waiting_count - score_terms.left_to_change(later_problem, assignment))
     row = evaluate.row_of_given(STRATEGY, problem, assignment, problem.balance, NO_SCENARIOS)
     # The rest is the only candidate, and each copy that is left is needed.
     row |= {"candidate": 0, "least_bytes": row["bytes_moved"]}
     bound = _bound(approved, row)
-    made_of = build.outcome(spec, problem, assignment, rest.changes, costs)
-    led = leaders_after(problem, assignment)
-    judged = score_terms.terms(spec, asked, assignment, led, bool(rest.changes), more)
-    made = Plan(
+    outcome = build.outcome(spec, problem, assignment, rest.changes, costs)
+    leaders = leaders_after(problem, assignment)
+    terms = score_terms.terms(spec, later_problem, assignment, leaders, bool(rest.changes), uncounted)
+    plan = Plan(
         **build.asked(spec),
-        resumes=ResumesSection(plan_id=approved.plan_id, partitions_there=rest.there, dropped=rest.dropped),
+        resumes=ResumesSection(plan_id=approved.plan_id, partitions_there=rest.in_place, dropped=rest.dropped),
         # This plan leaves the same changes for later steps as the approved plan.
         complete=waiting is None,
         unfinished=waiting,
-        **made_of,
+        **outcome,
         balance=_balance(approved, problem, assignment),
         hours=traffic_sections.hours(spec, problem, assignment, None),
         cross_rack=traffic_sections.cross_rack(spec, problem, assignment, row["cross_rack_bytes"]),
-        terms=judged,
+        terms=terms,
         bound=bound,
-        **_compared(approved, spec, problem, row, Goal(left, row["excess"])),
+        **_compared(approved, spec, problem, row, Goal(waiting_count, row["excess"])),
         budget=None,
         scenarios=(),
-        limits=build.limits(spec, row, judged, costs, bound, made_of["brokers"], first_step=waiting is not None),
+        limits=build.limits(spec, row, terms, costs, bound, outcome["brokers"], first_step=waiting is not None),
         warnings=tuple(_warnings(approved, spec, problem, assignment, rest, costs)),
     )
-    return build.within_limits(build.finished(made), spec, costs)
+    return build.within_limits(build.finished(plan), spec, costs)
 
 
-def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Problem, IntArray]:
+def _target_problem(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Problem, IntArray]:
     """The problem of the rest, with replication factors and movable partitions fixed to the approved target; the same
     problem with the factors asked for of partitions that wait for a later step, because these factors count for the
     brokers' shares; and the approved target as an assignment (P, W).
@@ -96,32 +96,32 @@ def _placed(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Problem, I
     # Racks and shares of replicas are as they were when these brokers got no new replica.
     problem = build_problem.build(only_cordoned(spec, [row.id for row in approved.brokers if row.cordoned]))
     rows = problem.row_of
-    wanted = rest.targets | rest.made
+    targets = rest.targets | rest.to_create
     factors = (problem.replicas >= 0).sum(axis=1).astype(np.int32)
-    planned, forced = np.zeros((2, problem.rows), dtype=bool)
-    for key, replicas in wanted.items():
-        factors[rows[key]], planned[rows[key]] = len(replicas), True
+    is_planned, forced = np.zeros((2, problem.rows), dtype=bool)
+    for key, replicas in targets.items():
+        factors[rows[key]], is_planned[rows[key]] = len(replicas), True
     # Only partitions that change are forced. The approved plan left the others on their brokers, whatever their racks,
     # so they must not count as breaking the rack rule now.
     moved = [each.key for each in rest.changes if set(each.before) != set(each.after)]
-    forced[[rows[key] for key in (*rest.made, *moved)]] = True
+    forced[[rows[key] for key in (*rest.to_create, *moved)]] = True
     # With `rebalance: none` and `racks`, the target may also reorder lists and change leaders because of other changes.
     if problem.forced_only:
         problem = replace(problem, rebalance="leaders")
     if approved.unfinished is not None and problem.together is not None:
-        problem = replace(problem, together=without_waiting(problem.together, ~planned))
-    later = factors if approved.unfinished is None else np.where(planned, factors, problem.replication_factors)
-    problem = replace(problem, replication_factors=factors, movable=planned, forced=forced, deferred=~planned)
-    return problem, replace(problem, replication_factors=later), build_problem.assigned(problem, wanted)
+        problem = replace(problem, together=without_waiting(problem.together, ~is_planned))
+    later = factors if approved.unfinished is None else np.where(is_planned, factors, problem.replication_factors)
+    problem = replace(problem, replication_factors=factors, movable=is_planned, forced=forced, deferred=~is_planned)
+    return problem, replace(problem, replication_factors=later), build_problem.assigned(problem, targets)
 
 
 def _as_approved(approved: Plan, problem: Problem) -> Problem:
     """The problem with the brokers that the approved plan knows; those that were down then still need not lead."""
-    known = np.isin(problem.broker_ids, [row.id for row in approved.brokers if row.role != "removed"])
-    down = np.isin(problem.broker_ids, [row.id for row in approved.brokers if row.seems_down])
+    is_known = np.isin(problem.broker_ids, [row.id for row in approved.brokers if row.role != "removed"])
+    is_down = np.isin(problem.broker_ids, [row.id for row in approved.brokers if row.seems_down])
     if problem.out_of_sync is not None:
-        down |= problem.out_of_sync
-    return replace(problem, targets=known, out_of_sync=down if down.any() else None)
+        is_down |= problem.out_of_sync
+    return replace(problem, targets=is_known, out_of_sync=is_down if is_down.any() else None)
 
 
 def _balance(approved: Plan, problem: Problem, assignment: IntArray) -> BalanceSection:
@@ -129,23 +129,23 @@ def _balance(approved: Plan, problem: Problem, assignment: IntArray) -> BalanceS
 
     The rows on traffic stay as in the approved plan if the state has no rates, or if the plan was made for hours.
     """
-    was = approved.balance
-    stays = ["log_dirs"]
+    approved_balance = approved.balance
+    unjudged = ["log_dirs"]
     if (approved.hours and approved.hours.planned) or not problem.bytes_in_per_sec.any():
-        stays += ["network_in", "network_out"]
-    whys: dict[tuple[str, str | None], str] = {(row.window, row.topic): row.why for row in was.relaxed}
+        unjudged += ["network_in", "network_out"]
+    reasons: dict[tuple[str, str | None], str] = {(row.window, row.topic): row.why for row in approved_balance.relaxed}
     judged = replace(problem, rebalance=approved.changes.rebalance)
-    wanted, asked = (
+    relaxed_rows, missed_rows = (
         [
-            structs.replace(row, why=whys.get((row.window, row.topic), _MISSED_SINCE))
+            structs.replace(row, why=reasons.get((row.window, row.topic), _MISSED_SINCE))
             for row in relaxed_of_mode(replace(judged, balance=balance_of(windows)), assignment)
-            if row.window not in stays
+            if row.window not in unjudged
         ]
-        for windows in (was.wanted, was.asked)
+        for windows in (approved_balance.wanted, approved_balance.asked)
     )
-    wanted += [row for row in was.relaxed if row.window in stays]
-    missed = {row.window for row in asked} | {*was.missed}.intersection(stays)
-    return structs.replace(was, relaxed=tuple(wanted), missed=tuple(sorted(missed)))
+    relaxed_rows += [row for row in approved_balance.relaxed if row.window in unjudged]
+    missed = {row.window for row in missed_rows} | {*approved_balance.missed}.intersection(unjudged)
+    return structs.replace(approved_balance, relaxed=tuple(relaxed_rows), missed=tuple(sorted(missed)))
 
 
 def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:
@@ -178,10 +178,10 @@ def _require_given(approved: Plan, now: Now, captured_at: str | None) -> None:
 def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, Any], goal: Goal) -> dict[str, Any]:
     """The sections that compare the rest with doing nothing."""
     short = approved.plan_id[:12]
-    nothing = {**row, "strategy": "unchanged", **score_terms.if_nothing_moves(problem)}
+    nothing_row = {**row, "strategy": "unchanged", **score_terms.if_nothing_moves(problem)}
     return {
         "choice": ChoiceSection(rule="asked", value=None, variant=BASE, why=f"what is left of plan {short}"),
-        "compared": (comparison(DO_NOTHING, nothing, goal), comparison(THIS_PLAN, row, goal)),
+        "compared": (comparison(DO_NOTHING, nothing_row, goal), comparison(THIS_PLAN, row, goal)),
         "variants": (),
         "pareto": (point(BASE, spec, row, goal, chosen=True),),
         "candidates": searched(problem, {STRATEGY: 1}, row, None),
@@ -192,7 +192,7 @@ def _warnings(
     approved: Plan, spec: Spec, problem: Problem, assignment: IntArray, rest: Rest, costs: Costs
 ) -> list[str]:
     """Which plan is resumed and what is dropped, then the warnings that any plan has."""
-    there = f"{counted(rest.there, 'partition')} of {len(approved.partitions):,} in place already"
+    in_place = f"{counted(rest.in_place, 'partition')} of {len(approved.partitions):,} in place already"
     dropped = [
         f"{row.topic if row.partition is None else partition_name(row.topic, row.partition)} is dropped: {row.why}"
         for row in rest.dropped
@@ -201,11 +201,11 @@ def _warnings(
     unjudged = (
         "the state has no rates: traffic isn't judged again, as the approved plan's was; --load takes a load profile"
     )
-    more = [f"{len(dropped) - SHOWN:,} more are dropped, see resumes.dropped"] if len(dropped) > SHOWN else []
+    others = [f"{len(dropped) - SHOWN:,} more are dropped, see resumes.dropped"] if len(dropped) > SHOWN else []
     return [
-        f"resumes plan {approved.plan_id[:12]}: {there}",
+        f"resumes plan {approved.plan_id[:12]}: {in_place}",
         *dropped[:SHOWN],
-        *more,
+        *others,
         *rest.notes,
         *([unjudged] if of_traffic else []),
         *cluster_warnings.warnings(spec, problem, rest.changes),

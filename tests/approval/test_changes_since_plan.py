@@ -80,8 +80,8 @@ def test_partitions_of_the_plan_that_are_gone_are_not_outside_of_it() -> None:
     whole = document(changes, state=plan()["state"])
     some, none = (since(typed(made), now(own=None)) for made in (plan(), whole))
 
-    assert (1, ("own",), True) == (some.fewer, some.topics_gone, some.changed)
-    assert (0, (), False) == (none.fewer, none.topics_gone, none.changed)
+    assert (1, ("own",), True) == (some.removed, some.topics_gone, some.changed)
+    assert (0, (), False) == (none.removed, none.topics_gone, none.changed)
 
 
 def test_sizes_are_compared_in_all() -> None:

@@ -184,7 +184,7 @@ def test_what_is_not_named_stays_even_if_its_racks_are_uneven_today(tmp_path):
     placed = adopted_plan.place(given, build(spec), "spec.yaml")
 
     assert [[1, 3], [1, 2], [3, 4]] == ids_of(placed.problem, placed.assignment)
-    assert ([False, False, True], [True, True, False]) == (placed.named.tolist(), placed.held.tolist())
+    assert ([False, False, True], [True, True, False]) == (placed.is_named.tolist(), placed.is_held.tolist())
     assert [False, False, True] == placed.problem.movable.tolist()
 
 
