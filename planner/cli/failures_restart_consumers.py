@@ -133,7 +133,7 @@ def failures(
         folder = path.parent if path.name == "plan.json" else path
         read = (folder, _spec_of(path) if folder.is_dir() else plan or path.with_suffix(".plan"))
         output_folder.require_unread("--rows", rows, read)
-        has_rows = partial(candidates_file.has_columns, of=failure_simulation.ROW_SCHEMA)
+        has_rows = partial(candidates_file.has_columns, schema=failure_simulation.ROW_SCHEMA)
         output_folder.require_own("--rows", rows, "a file of failures --rows", has_rows)
     subject = find(path, plan)
     if RACKS in of and not subject.problem.rack_names:

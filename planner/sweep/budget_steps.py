@@ -31,7 +31,7 @@ from planner.strategies import optimum
 
 # The part of its way, in percent, that each broker goes from what it holds today to its windows; and how far from its
 # fair share each broker may be, in percent, which leaves an empty broker the same part of its way to go.
-PARTS = tuple(round(98 * 0.94**at, 1) for at in range(75))
+PARTS = tuple(round(98 * 0.94**step, 1) for step in range(75))
 LEVELS = tuple(round(100 - part, 1) for part in PARTS)
 # Of each kind of balance, every fourth is tried from the tightest one on that the budget may pay for: four of them, the
 # last of which costs about half as much.
@@ -73,9 +73,9 @@ def ladder(problem: Problem) -> tuple[Balance, ...]:
         kinds.append(_ever_looser(_without(no_topics, ("leaders",)), everything))
     # The windows only widen within a kind, so what they cost only falls.
     firsts = [bisect_left(kind, True, key=lambda balance: _payable(problem, balance)) for kind in kinds]
-    tried = [kind[first::_APART][:TRIED] for kind, first in zip(kinds, firsts, strict=True)]
+    picked = [kind[first::_APART][:TRIED] for kind, first in zip(kinds, firsts, strict=True)]
     loosest = _without(no_topics, (*_COUNTS, *BYTE_WINDOWS))
-    in_turn = filter(None, chain.from_iterable(zip_longest(*tried)))
+    in_turn = filter(None, chain.from_iterable(zip_longest(*picked)))
     return tuple(dict.fromkeys([problem.balance, loosest, *in_turn, *(kind[-1] for kind in kinds)]))
 
 
@@ -83,18 +83,18 @@ def _payable(problem: Problem, balance: Balance) -> bool:
     """False if the budget can't pay for the windows of a balance: what brokers lack must be added, and what they hold
     beyond their windows must leave. New partitions and deleted replicas do so without being copied.
     """
-    held, wanted, sizes = held_today(problem), windows(problem, balance), problem.size_bytes
-    more = problem.replication_factors.astype(np.int64) - (problem.replicas >= 0).sum(axis=1)
-    new, deleted = np.where(problem.is_new, more, 0), -more.clip(max=0)
+    loads, target_windows, sizes = held_today(problem), windows(problem, balance), problem.size_bytes
+    missing = problem.replication_factors.astype(np.int64) - (problem.replicas >= 0).sum(axis=1)
+    created, deleted = np.where(problem.is_new, missing, 0), -missing.clip(max=0)
     free = {
-        "disk": (new @ sizes, deleted @ sizes),
-        "replicas": (new.sum(), deleted.sum()),
+        "disk": (created @ sizes, deleted @ sizes),
+        "replicas": (created.sum(), deleted.sum()),
         "leaders": (problem.is_new.sum(), 0),
     }
     for term, name in zip(TERMS, free, strict=True):
-        limit, bounds = getattr(problem.budget, term), getattr(wanted, name)
+        limit, bounds = getattr(problem.budget, term), getattr(target_windows, name)
         if limit is not None and bounds is not None:
-            least = beyond(bounds, held[name]).sum(axis=1) - np.array(free[name])
+            least = beyond(bounds, loads[name]).sum(axis=1) - np.array(free[name])
             if least.max() > limit:
                 return False
     return True
@@ -108,11 +108,11 @@ def within(budget: Budget, spent: Mapping[str, int]) -> bool:
 
 def _ever_looser(balance: Balance, names: Sequence[str]) -> list[Balance]:
     """A balance with these windows at each level, then one without these windows."""
-    wanted = {window: getattr(balance, window) for window in names if getattr(balance, window).kind != "none"}
+    tolerances = {window: getattr(balance, window) for window in names if getattr(balance, window).kind != "none"}
     looser = []
     for level in LEVELS:
         # A wider percentage stays; a wide spread may become tighter.
-        tighter = [name for name, each in wanted.items() if each.kind != "percent" or each.value < level]
+        tighter = [name for name, each in tolerances.items() if each.kind != "percent" or each.value < level]
         looser.append(replace(balance, **dict.fromkeys(tighter, Tolerance("percent", level))))
     return [*looser, _without(balance, names)]
 
@@ -135,23 +135,23 @@ def first_step(problem: Problem) -> Problem:
         return problem
     # One that only changes its leader, for balance alone, may stay as it is.
     must = _must_change(problem) | (costs[1] > 0)
-    done = _affordable(problem, costs, must)
-    deferred = must & ~done
-    if done.all():
+    is_paid = _affordable(problem, costs, must)
+    deferred = must & ~is_paid
+    if is_paid.all():
         return problem
-    held = (problem.replicas >= 0).sum(axis=1).astype(problem.replication_factors.dtype)
+    factors_now = (problem.replicas >= 0).sum(axis=1).astype(problem.replication_factors.dtype)
     step = replace(
         problem,
-        together=None if problem.together is None else without_waiting(problem.together, ~done & problem.movable),
-        movable=problem.movable & done,
-        forced=problem.forced & done,
-        replication_factors=np.where(done, problem.replication_factors, held),
+        together=None if problem.together is None else without_waiting(problem.together, ~is_paid & problem.movable),
+        movable=problem.movable & is_paid,
+        forced=problem.forced & is_paid,
+        replication_factors=np.where(is_paid, problem.replication_factors, factors_now),
         deferred=deferred,
         # A broker that is too full today may stay so until a later step.
         disk_limit_bytes=disks_at_least(problem, today(problem)) if deferred.any() else problem.disk_limit_bytes,
     )
-    none = deferred.any() and not costs[:, must & done].any()
-    return problem if none and not _pays_for_balance(step) else step
+    pays_none = deferred.any() and not costs[:, must & is_paid].any()
+    return problem if pays_none and not _pays_for_balance(step) else step
 
 
 def _pays_for_balance(step: Problem) -> bool:
@@ -162,29 +162,29 @@ def _pays_for_balance(step: Problem) -> bool:
     return False
 
 
-def _costs_of(problem: Problem, chosen: IntArray) -> LongArray:
+def _costs_of(problem: Problem, assignment: IntArray) -> LongArray:
     """(3, P): the amount of each of TERMS that each partition takes with an assignment (P, W)."""
-    copies = adding(problem, chosen).sum(axis=1)
-    elected = problem.may_lead_anew & ~problem.is_new & (problem.leaders != chosen[:, 0])
+    copies = adding(problem, assignment).sum(axis=1)
+    elected = problem.may_lead_anew & ~problem.is_new & (problem.leaders != assignment[:, 0])
     return np.stack([copies * problem.size_bytes, copies, elected]).astype(np.int64)
 
 
-def part_of(problem: Problem, whole: IntArray) -> IntArray:
+def part_of(problem: Problem, assignment: IntArray) -> IntArray:
     """The part of an assignment (P, W) that the budget pays for, as (P, W): other partitions stay as they are.
 
     A partition copies as much in a later step, so steps along one plan copy no more in all than the plan at once.
     """
-    stays, slots = today(problem), problem.slot_of
+    unchanged, slots = today(problem), problem.slot_of
     # Where another replica than the preferred one leads today, staying takes an election, too.
-    least = _costs_of(problem, stays)
+    least = _costs_of(problem, unchanged)
     # A slot of `together` is done as a whole: its first partition stands for all.
     alone = np.arange(problem.rows) + problem.rows
     _, first, unit = np.unique(np.where(slots < 0, alone, slots), return_index=True, return_inverse=True)
-    row, costs, must = first[unit], np.zeros_like(least), np.zeros_like(problem.forced)
-    np.add.at(costs.T, row, (_costs_of(problem, whole) - least).T)
-    np.logical_or.at(must, row, _must_change(problem))
-    done = _affordable(problem, costs, must, least.sum(axis=1))[row]
-    return np.where(done[:, None], whole, stays)
+    unit_row, costs, must = first[unit], np.zeros_like(least), np.zeros_like(problem.forced)
+    np.add.at(costs.T, unit_row, (_costs_of(problem, assignment) - least).T)
+    np.logical_or.at(must, unit_row, _must_change(problem))
+    is_paid = _affordable(problem, costs, must, least.sum(axis=1))[unit_row]
+    return np.where(is_paid[:, None], assignment, unchanged)
 
 
 def _must_change(problem: Problem) -> BoolArray:
@@ -195,32 +195,32 @@ def _must_change(problem: Problem) -> BoolArray:
 
 def _affordable(problem: Problem, costs: LongArray, must: BoolArray, spent: LongArray | int = 0) -> BoolArray:
     """(P,): the partitions that the budget pays for: first those that must change, then the others."""
-    done: BoolArray = np.all(costs <= 0, axis=0)
+    is_paid: BoolArray = np.all(costs <= 0, axis=0)
     # Amounts without a limit may be negative, but never run out.
     endless, limits = np.iinfo(np.int64).max >> 1, [getattr(problem.budget, term) for term in TERMS]
-    left = np.array([endless if limit is None else limit for limit in limits], dtype=np.int64)
-    left -= spent + costs[:, done].sum(axis=1)
-    for among in (must, ~must):
+    remaining = np.array([endless if limit is None else limit for limit in limits], dtype=np.int64)
+    remaining -= spent + costs[:, is_paid].sum(axis=1)
+    for eligible in (must, ~must):
         # First whole groups that the rest of the budget pays for; then single partitions, each group's largest first.
-        for whole in (True, False):
-            for rows in _groups(problem, costs, among, done):
-                for part in [rows] if whole else rows[np.argsort(-costs[0, rows], kind="stable")][:, None]:
+        for as_group in (True, False):
+            for rows in _groups(problem, costs, eligible, is_paid):
+                for part in [rows] if as_group else rows[np.argsort(-costs[0, rows], kind="stable")][:, None]:
                     price = costs[:, part].sum(axis=1)
-                    if (price <= left).all():
-                        done[part] = True
-                        left -= price
-    return done
+                    if (price <= remaining).all():
+                        is_paid[part] = True
+                        remaining -= price
+    return is_paid
 
 
-def _groups(problem: Problem, costs: LongArray, among: BoolArray, done: BoolArray) -> Iterator[IntArray]:
-    """Partitions of `among` that aren't done: by removed broker, the cheapest first, then by topic."""
+def _groups(problem: Problem, costs: LongArray, eligible: BoolArray, is_paid: BoolArray) -> Iterator[IntArray]:
+    """Partitions of `eligible` that aren't paid: by removed broker, the cheapest first, then by topic."""
     waiting = [(problem.replicas == broker).any(axis=1) for broker in np.flatnonzero(~problem.targets)]
-    others = ~done & ~np.any([np.zeros_like(done), *waiting], axis=0)
+    others = ~is_paid & ~np.any([np.zeros_like(is_paid), *waiting], axis=0)
     while waiting:
         # Two brokers may share partitions, so the price of one depends on what was done for the other.
-        prices = [tuple(costs[:, each & ~done].sum(axis=1).tolist()) for each in waiting]
-        yield np.flatnonzero(waiting.pop(prices.index(min(prices))) & among & ~done)
+        prices = [tuple(costs[:, each & ~is_paid].sum(axis=1).tolist()) for each in waiting]
+        yield np.flatnonzero(waiting.pop(prices.index(min(prices))) & eligible & ~is_paid)
     rows = np.flatnonzero(others)
     topics = np.split(rows, np.flatnonzero(np.diff(problem.topic_of[rows])) + 1) if len(rows) else []
     for topic in sorted(topics, key=lambda each: tuple(costs[:, each].sum(axis=1).tolist())):
-        yield topic[among[topic]]
+        yield topic[eligible[topic]]

@@ -47,8 +47,8 @@ Strategy = Callable[[Problem, Candidate], Proposal]
 
 def _optimum(problem: Problem, candidate: Candidate, *, certify: bool) -> Proposal:
     """The plan that was asked for gets more work than the other plans of a sweep."""
-    asked = candidate.seed == 0 and candidate.balance == problem.balance
-    worth = work_limits.ASKED if asked else work_limits.OTHERS
+    is_asked = candidate.seed == 0 and candidate.balance == problem.balance
+    worth = work_limits.ASKED if is_asked else work_limits.OTHERS
     return optimum.solve(problem, candidate.balance, candidate.seed, certify=certify, worth=worth)
 
 
@@ -164,14 +164,14 @@ class CandidateRun:
     first_seed: int = 0
     brokers: int = 0
 
-    def seeds(self, at: LongArray) -> LongArray:
+    def seeds(self, indices: LongArray) -> LongArray:
         """(C,): the seeds of these candidates (C,) of the run, counted from 0."""
-        return at + self.first_seed if self.first_seed else np.zeros_like(at)
+        return indices + self.first_seed if self.first_seed else np.zeros_like(indices)
 
-    def pairs(self, at: LongArray) -> tuple[LongArray, LongArray]:
+    def pairs(self, indices: LongArray) -> tuple[LongArray, LongArray]:
         """Start indices and shifts, both (C,), of these candidates (C,) of the run."""
-        unset = np.full_like(at, -1)
-        return np.divmod(at, self.brokers) if self.brokers else (unset, unset)
+        unset = np.full_like(indices, -1)
+        return np.divmod(indices, self.brokers) if self.brokers else (unset, unset)
 
 
 @dataclass(frozen=True)
@@ -198,8 +198,8 @@ class Candidates:
 
     def of(self, numbers: LongArray, *strategies: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """(C,): True for candidates of these strategies."""
-        named = np.array([run.strategy in strategies for run in self.runs], dtype=bool)
-        return named[np.searchsorted(self.ends, numbers, side="right")]
+        is_named = np.array([run.strategy in strategies for run in self.runs], dtype=bool)
+        return is_named[np.searchsorted(self.ends, numbers, side="right")]
 
     def parts(self, numbers: LongArray) -> Iterator[tuple[CandidateRun, LongArray, LongArray]]:
         """The runs of numbers (C,): each with its places in `numbers`, and its candidates there counted from 0."""
@@ -211,28 +211,30 @@ class Candidates:
 
     def candidate(self, number: int) -> tuple[Candidate, str]:
         """A candidate, and the scenarios it plans for: ALL_SCENARIOS or NO_SCENARIOS."""
-        ((run, _, at),) = self.parts(np.array([number], dtype=np.int64))
-        (seed,), (start,), (shift,) = run.seeds(at).tolist(), *(each.tolist() for each in run.pairs(at))
+        ((run, _, index),) = self.parts(np.array([number], dtype=np.int64))
+        (seed,), (start,), (shift,) = run.seeds(index).tolist(), *(each.tolist() for each in run.pairs(index))
         return Candidate(run.strategy, seed, start, shift, run.balance), run.scenarios
 
     def rows(self, numbers: LongArray) -> pa.Table:
         """These candidates (C,), in ascending order, as rows of CANDIDATE_SCHEMA."""
         tables = [CANDIDATE_SCHEMA.empty_table()]
-        for run, places, at in self.parts(numbers):
-            words = [str(getattr(run.balance, window)) for window in WINDOWS]
-            columns = [numbers[places], run.strategy, run.seeds(at), *run.pairs(at), *words, run.scenarios]
+        for run, places, indices in self.parts(numbers):
+            texts = [str(getattr(run.balance, window)) for window in WINDOWS]
+            columns = [numbers[places], run.strategy, run.seeds(indices), *run.pairs(indices), *texts, run.scenarios]
             arrays = [
-                pa.repeat(pa.scalar(each, field.type), len(at)) if isinstance(each, str) else pa.array(each, field.type)
+                pa.repeat(pa.scalar(each, field.type), len(indices))
+                if isinstance(each, str)
+                else pa.array(each, field.type)
                 for each, field in zip(columns, CANDIDATE_SCHEMA, strict=True)
             ]
             tables.append(pa.Table.from_arrays(arrays, schema=CANDIDATE_SCHEMA))
         return pa.concat_tables(tables).combine_chunks()
 
 
-def candidate_budget(problem: Problem, asked: int | None) -> int:
+def candidate_budget(problem: Problem, requested: int | None) -> int:
     """How many candidates to evaluate: as asked, else 20 to 5,000, fewer for a larger cluster."""
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     replicas = max(1, int(problem.replication_factors.sum()))
     return min(max(_PLACEMENTS // replicas, 20), DEFAULT_CANDIDATES)
 
@@ -244,9 +246,9 @@ def candidates(problem: Problem, sweep: Sweep, among: int = 1) -> Candidates:
     """
     count = max(candidate_budget(problem, sweep.candidates) // among, 2)
     certain = [CandidateRun("unchanged", 1, problem.balance), *_solved(problem, sweep, count, among)]
-    left = count - sum(run.count for run in certain)
-    placed = _kafka(problem, sweep, left) if rows_to_place(problem).any() and left > 0 else []
-    return Candidates(tuple(run for run in (*certain, *placed) if run.count))
+    remaining = count - sum(run.count for run in certain)
+    placements = _kafka(problem, sweep, remaining) if rows_to_place(problem).any() and remaining > 0 else []
+    return Candidates(tuple(run for run in (*certain, *placements) if run.count))
 
 
 def generated(problem: Problem, sweep: Sweep) -> Candidates:
@@ -266,27 +268,27 @@ def of_row(values: Mapping[str, Any]) -> Candidate:
 
 def _solved(problem: Problem, sweep: Sweep, count: int, among: int) -> list[CandidateRun]:
     """Optima: first the grid of windows, starting with the balance asked for; then tie-break seeds at this balance."""
-    budgeted, sure, of_grid = problem.budget != Budget(), 1, 1 if any(sweep.grid.values()) else _OWN_GRID
+    budgeted, least, grid_part = problem.budget != Budget(), 1, 1 if any(sweep.grid.values()) else _OWN_GRID
     if budgeted:
-        sure, of_grid = _LEAST_OF_LADDER, _OF_LADDER
+        least, grid_part = _LEAST_OF_LADDER, _OF_LADDER
     scenarios = (ALL_SCENARIOS, NO_SCENARIOS) if problem.scenario_names else (NO_SCENARIOS,)
     grid = _grid(problem, sweep.grid)
-    asked, *others = dict.fromkeys(CandidateRun("optimum", 1, each, of) for each in grid for of in scenarios)
+    first, *others = dict.fromkeys(CandidateRun("optimum", 1, each, kind) for each in grid for kind in scenarios)
     if budgeted:
-        others = [replace(asked, strategy=PART), *others]
+        others = [replace(first, strategy=PART), *others]
     # Without `sweep.solved`, a fifth of the candidates, but no fewer than are always tried.
-    most, worth = max(min(sure, count - 1), count // 5), _SOLVED_PLACEMENTS // among
+    most, work = max(min(least, count - 1), count // 5), _SOLVED_PLACEMENTS // among
     if sweep.solved is not None:
         most = max(1, min(sweep.solved // among, count - 1))
-        worth = most * max(_price(problem, each.balance) for each in (asked, *others))
-    left = max(0, worth - _price(problem, asked.balance))
-    kept, chosen = left * of_grid, [asked]
+        work = most * max(_price(problem, each.balance) for each in (first, *others))
+    work_left = max(0, work - _price(problem, first.balance))
+    grid_left, chosen = work_left * grid_part, [first]
     for each in others:
         price = _price(problem, each.balance)
-        if len(chosen) < most and (price <= kept or len(chosen) < sure):
-            chosen, kept, left = [*chosen, each], kept - price, left - price
-    seeds = max(0, min(most - len(chosen), int(left) // _price(problem, asked.balance)))
-    return [*chosen, replace(asked, count=seeds, first_seed=_seed(sweep, 1))]
+        if len(chosen) < most and (price <= grid_left or len(chosen) < least):
+            chosen, grid_left, work_left = [*chosen, each], grid_left - price, work_left - price
+    seeds = max(0, min(most - len(chosen), int(work_left) // _price(problem, first.balance)))
+    return [*chosen, replace(first, count=seeds, first_seed=_seed(sweep, 1))]
 
 
 def _price(problem: Problem, balance: Balance) -> int:
@@ -305,10 +307,10 @@ def _splits_windows(problem: Problem, balance: Balance) -> bool:
     for window in BYTE_WINDOWS:
         if (tolerance := getattr(balance, window)).kind == "percent" and problem.rows:
             amounts = problem.size_bytes if window == "disk" else problem.bytes_in_per_sec
-            held = amounts * factors
+            stored = amounts * factors
             if window == "network_out":
-                amounts = held = problem.bytes_in_per_sec * (factors - 1) + problem.bytes_out_per_sec
-            if amounts.max() > tolerance.value * 2 / 100 * float(held.sum()) / brokers:
+                amounts = stored = problem.bytes_in_per_sec * (factors - 1) + problem.bytes_out_per_sec
+            if amounts.max() > tolerance.value * 2 / 100 * float(stored.sum()) / brokers:
                 return True
     return False
 
@@ -322,11 +324,11 @@ def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
     """The balance asked for, then every combination of the YAML's grid, or of our own if the YAML gives none; those
     that differ from it in the fewest windows come first.
     """
-    wanted = problem.balance
+    balance = problem.balance
     if problem.budget != Budget():
         return budget_steps.ladder(problem)
     if problem.rebalance != "all":
-        return [wanted]
+        return [balance]
     if not any(grid.values()):
         written = problem.bytes_in_per_sec.any()
         grid = {
@@ -336,10 +338,10 @@ def _grid(problem: Problem, grid: BalanceGrid) -> Iterable[Balance]:
             "network_in": _OF_TRAFFIC if written else (),
             "network_out": _OF_TRAFFIC if written or problem.bytes_out_per_sec.any() else (),
         }
-    axes = [(getattr(wanted, window), *grid.get(window, ())) for window in WINDOWS]
+    axes = [(getattr(balance, window), *grid.get(window, ())) for window in WINDOWS]
     points = [Balance(*point) for point in product(*axes)]
     return sorted(
-        points, key=lambda point: sum(getattr(point, window) != getattr(wanted, window) for window in WINDOWS)
+        points, key=lambda point: sum(getattr(point, window) != getattr(balance, window) for window in WINDOWS)
     )
 
 
@@ -349,11 +351,11 @@ def _kafka(problem: Problem, sweep: Sweep, count: int) -> list[CandidateRun]:
     replicas = max(1, int(problem.replication_factors.sum()))
     fixed = brokers**2 if brokers**2 <= count else 0
     striped = min(count - fixed, max(1, count // 10), max(1, _STRIPED_PLACEMENTS // replicas))
-    left = count - fixed - striped
-    round_robin = min(left, 1)
+    remaining = count - fixed - striped
+    round_robin = min(remaining, 1)
     return [
         CandidateRun("round_robin", round_robin, balance),
         CandidateRun("kafka_classic", fixed, balance, brokers=brokers),
         CandidateRun("kafka_striped", striped, balance, first_seed=_seed(sweep, 1)),
-        CandidateRun("kafka_classic", left - round_robin, balance, first_seed=_seed(sweep, 1 + round_robin)),
+        CandidateRun("kafka_classic", remaining - round_robin, balance, first_seed=_seed(sweep, 1 + round_robin)),
     ]

@@ -35,21 +35,21 @@ def encoded(rows: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def has_columns(file: Path, of: pa.Schema) -> bool:
+def has_columns(file: Path, schema: pa.Schema) -> bool:
     """True if a file is Parquet with exactly these columns."""
     try:
-        return of.equals(pq.read_schema(file))
+        return schema.equals(pq.read_schema(file))
     except (OSError, pa.ArrowException):
         return False
 
 
 def digest(rows: pa.Table) -> str:
     """SHA-256 over the names, types and values of the columns, in their order."""
-    found = hashlib.sha256(f"{len(rows)}\n".encode())
+    sha256 = hashlib.sha256(f"{len(rows)}\n".encode())
     for field, column in zip(rows.schema, rows.columns, strict=True):
         head = f"{field.name} {field.type}\n"
-        found.update(head.encode() + json.dumps(column.to_pylist(), separators=(",", ":")).encode() + b"\n")
-    return found.hexdigest()
+        sha256.update(head.encode() + json.dumps(column.to_pylist(), separators=(",", ":")).encode() + b"\n")
+    return sha256.hexdigest()
 
 
 def is_of(content: bytes, most_rows: int, sha256: str) -> bool:
@@ -63,10 +63,10 @@ def is_of(content: bytes, most_rows: int, sha256: str) -> bool:
         rows = file.read(use_threads=False)
         if digest(rows) != sha256:
             return False
-        ours = encoded(rows)
+        rewritten = encoded(rows)
     except (pa.ArrowException, OSError, ValueError):
         return False
-    return content == ours or file.metadata.created_by != pq.ParquetFile(BytesIO(ours)).metadata.created_by
+    return content == rewritten or file.metadata.created_by != pq.ParquetFile(BytesIO(rewritten)).metadata.created_by
 
 
 # Rows per row group: about 5 MB in memory.
@@ -97,14 +97,14 @@ class ScoresFolder:
     def copied(self, candidates: Candidates, parts: Iterable[LongArray], name: str) -> Iterator[LongArray]:
         """Passes the parts (COLUMNS, C) on and writes their rows to part-`name`.parquet; SetupError if that fails."""
         with self._opened() as (files, path):
-            whole = f"{path}/part-{name}.parquet"
-            making = f"{path}/.{uuid4().hex}.making"
+            final_path = f"{path}/part-{name}.parquet"
+            partial_path = f"{path}/.{uuid4().hex}.making"
             try:
-                yield from _written(files, making, candidates, parts)
-                files.move(making, whole)
+                yield from _written(files, partial_path, candidates, parts)
+                files.move(partial_path, final_path)
             finally:
                 with suppress(OSError):
-                    files.delete_file(making)
+                    files.delete_file(partial_path)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[fs.FileSystem, str]]:

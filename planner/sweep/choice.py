@@ -60,14 +60,14 @@ class Swept:
 def alternatives(spec: Spec) -> tuple[Alternative, ...]:
     """`changes` (unless it is empty and there are variants), then the variants. They share the candidates equally."""
     only_variants = bool(spec.sweep.variants) and spec.changes == Changes()
-    named = [] if only_variants else [(BASE, spec.changes)]
-    named += [(variant.name, variant.changes) for variant in spec.sweep.variants]
-    found = []
-    for name, changes in named:
+    changes_of = [] if only_variants else [(BASE, spec.changes)]
+    changes_of += [(variant.name, variant.changes) for variant in spec.sweep.variants]
+    built = []
+    for name, changes in changes_of:
         its_spec = apart_sides.with_sides(replace(spec, changes=changes))
         problem = budget_steps.first_step(build_problem.build(its_spec))
-        found.append(Alternative(name, its_spec, problem, candidates(problem, spec.sweep, len(named))))
-    return tuple(found)
+        built.append(Alternative(name, its_spec, problem, candidates(problem, spec.sweep, len(changes_of))))
+    return tuple(built)
 
 
 def with_variant(spec: Spec, variant: str) -> Spec:
@@ -76,20 +76,20 @@ def with_variant(spec: Spec, variant: str) -> Spec:
     return replace(spec, changes=changes)
 
 
-def swept(tried: Sequence[Alternative], results: Sequence[SweepResult]) -> tuple[Swept, ...]:
+def swept(alternatives: Sequence[Alternative], results: Sequence[SweepResult]) -> tuple[Swept, ...]:
     """The alternatives with their results."""
-    pairs = zip(tried, results, strict=True)
+    pairs = zip(alternatives, results, strict=True)
     return tuple(Swept(each.name, each.spec, each.problem, result) for each, result in pairs)
 
 
-def scores(tried: Sequence[Swept]) -> pa.Table:
+def scores(sweeps: Sequence[Swept]) -> pa.Table:
     """All rows that are kept, one alternative after the other; the first column is the alternative's name."""
-    named = []
-    for each in tried:
+    tables = []
+    for each in sweeps:
         table = each.result.scores
         names = pa.DictionaryArray.from_arrays(np.zeros(len(table), dtype=np.int32), pa.array([each.name]))
-        named.append(table.add_column(0, "variant", names.cast(pa.string())))
-    return pa.concat_tables(named)
+        tables.append(table.add_column(0, "variant", names.cast(pa.string())))
+    return pa.concat_tables(tables)
 
 
 # The scores of a ranking, in words.
@@ -131,20 +131,20 @@ class Chosen(NamedTuple):
     best: tuple[BestCandidate, ...]
 
 
-def choose(tried: Sequence[Swept]) -> Chosen:
+def choose(sweeps: Sequence[Swept]) -> Chosen:
     """The plan that `sweep.choose` asks for.
 
     UnsafePlanError if no plan keeps within the rule's amount or the budget; InfeasibleError if `changes` has no valid
     plan but a variant has, or if no plan keeps max_leaders.
     """
-    rule = rule_of(tried[0].spec)
-    best = tuple(_best(each, rule) for each in tried)
-    asked_base = rule.rule in ("asked", "within_budget") and tried[0].name == BASE
-    open_to = [0] if asked_base else [at for at, each in enumerate(best) if each.why_not is None]
-    if rule.rule == "within_budget" and (best[0].why_not if asked_base else not open_to):
-        _refuse_spending(tried[:1] if asked_base else tried)
+    rule = rule_of(sweeps[0].spec)
+    best = tuple(_best(each, rule) for each in sweeps)
+    asked_base = rule.rule in ("asked", "within_budget") and sweeps[0].name == BASE
+    eligible = [0] if asked_base else [index for index, each in enumerate(best) if each.why_not is None]
+    if rule.rule == "within_budget" and (best[0].why_not if asked_base else not eligible):
+        _refuse_spending(sweeps[:1] if asked_base else sweeps)
     if asked_base and (why_not := best[0].why_not):
-        possible = [each.name for each, found in zip(tried, best, strict=True) if found.why_not is None]
+        possible = [each.name for each, candidate in zip(sweeps, best, strict=True) if candidate.why_not is None]
         if possible:
             raise InfeasibleError(
                 f"changes: no candidate keeps every rule; variants that have a valid plan: {', '.join(possible)}; "
@@ -155,20 +155,20 @@ def choose(tried: Sequence[Swept]) -> Chosen:
                 f"{_OVER_CAPS}: too many partitions have all of their replicas on capped brokers; allowed: a higher "
                 "max_leaders, max_replicas on the same brokers, or a looser balance"
             )
-    if not open_to and rule.rule not in ("asked", "within_budget"):
-        _refuse(tried, rule)
-    at = min(open_to or range(len(tried)), key=lambda each: (_key(tried[each], rule, best[each].row), each))
-    nearest = len({_excess(best[each].row) for each in open_to}) > 1
-    return Chosen(at, best[at].row, _why(tried, at, best[at].row, nearest=nearest), best)
+    if not eligible and rule.rule not in ("asked", "within_budget"):
+        _refuse(sweeps, rule)
+    index = min(eligible or range(len(sweeps)), key=lambda each: (_key(sweeps[each], rule, best[each].row), each))
+    nearest = len({_excess(best[each].row) for each in eligible}) > 1
+    return Chosen(index, best[index].row, _why(sweeps, index, best[index].row, nearest=nearest), best)
 
 
 def rule_text(aims: Iterable[str], survive: str = "none", *, sizes_known: bool = True) -> str:
     """The ranking in words."""
     first = "" if survive == "none" else f"fewest partitions lost to one {survive}; "
-    named = ", ".join(_WORDS[name] for name in ranking(aims, sizes_known=sizes_known) if name in _WORDS)
+    names = ", ".join(_WORDS[name] for name in ranking(aims, sizes_known=sizes_known) if name in _WORDS)
     return (
         f"valid, with a proof for the balance asked for; {first}least outside it, today and in the scenarios; then "
-        f"fewest bytes copied, {named}; then the most even"
+        f"fewest bytes copied, {names}; then the most even"
     )
 
 
@@ -178,27 +178,27 @@ def rule_of(spec: Spec) -> Choice:
     return Choice("within_budget") if rule.rule == "asked" and spec.budget != Budget() else rule
 
 
-def _best(tried: Swept, rule: Choice) -> BestCandidate:
-    first = tried.result.top.slice(0, 1).to_pylist()[0]
+def _best(sweep: Swept, rule: Choice) -> BestCandidate:
+    first = sweep.result.top.slice(0, 1).to_pylist()[0]
     if first["violations"]:
         return BestCandidate(first, "no candidate keeps every rule")
-    scores = tried.result.scores
+    scores = sweep.result.scores
     solved = pc.and_(pc.equal(scores["strategy"], "optimum"), pc.equal(scores["violations"], 0))
-    if tried.problem.caps is not None and first["strategy"] == "unchanged" and not pc.any(solved).as_py():
+    if sweep.problem.caps is not None and first["strategy"] == "unchanged" and not pc.any(solved).as_py():
         # Doing nothing is valid, but is not the plan that was asked for.
         return BestCandidate(first, _OVER_CAPS)
     if rule.rule == "asked":
         return BestCandidate(first, None)
-    fitting = [row for row in _pool(tried) if _fits(tried.spec, rule, row)]
+    fitting = [row for row in _pool(sweep) if _fits(sweep.spec, rule, row)]
     if not fitting:
-        what = "the budget" if rule.rule == "within_budget" else "sweep.choose"
-        return BestCandidate(first, f"no plan within {what}")
-    return BestCandidate(min(fitting, key=lambda row: _key(tried, rule, row)), None)
+        limit = "the budget" if rule.rule == "within_budget" else "sweep.choose"
+        return BestCandidate(first, f"no plan within {limit}")
+    return BestCandidate(min(fitting, key=lambda row: _key(sweep, rule, row)), None)
 
 
-def _pool(tried: Swept) -> list[Row]:
+def _pool(sweep: Swept) -> list[Row]:
     """Valid rows to choose from: those with a proof, doing nothing, a budget's part, and the Pareto fronts."""
-    result, problem = tried.result, tried.problem
+    result, problem = sweep.result, sweep.problem
     scores = result.scores
     needs_none = pc.is_in(scores["strategy"], pa.array(["unchanged", PART]))
     proven = pc.or_(pc.not_equal(scores["least_bytes"], UNKNOWN), needs_none)
@@ -207,8 +207,8 @@ def _pool(tried: Swept) -> list[Row]:
     tables = [result.front, *(front(scores, order, moved, even) for even in [*fronts(problem)][1:])]
     rows = {row["candidate"]: row for row in [*valid, *(row for each in tables for row in each.to_pylist())]}
     # Other strategies also move replicas that can stay, of partitions that must change.
-    kept = ("unchanged", *SOLVED)
-    return [row for row in rows.values() if problem.rebalance == "all" or row["strategy"] in kept]
+    strategies = ("unchanged", *SOLVED)
+    return [row for row in rows.values() if problem.rebalance == "all" or row["strategy"] in strategies]
 
 
 def _fits(spec: Spec, rule: Choice, row: Row) -> bool:
@@ -224,26 +224,26 @@ def _fits(spec: Spec, rule: Choice, row: Row) -> bool:
     return bool(row[_WITHIN[rule.rule]] <= rule.value)
 
 
-def _key(tried: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
+def _key(sweep: Swept, rule: Choice, row: Row) -> tuple[int, ...]:
     """Sorts rows of one or several alternatives by the rule. If rows tie, the ranking decides, proven ones first."""
-    order = [row[name] for name in ranking_of(tried.problem)]
-    first = [row[name] for name in SURVIVE_COLUMNS[tried.problem.survive]]
+    order = [row[name] for name in ranking_of(sweep.problem)]
+    survival = [row[name] for name in SURVIVE_COLUMNS[sweep.problem.survive]]
     match rule.rule:
         case "within_budget":
             # After what survives: what was asked for, if the budget pays for it; else a part of it, which later steps
             # needn't copy again.
-            spends = any(row[term] for term in budget_steps.TERMS if getattr(tried.spec.budget, term) is not None)
-            other = 0 if row["candidate"] == ASKED else 1 if row["strategy"] == PART and spends else 2
-            return (*first, other, *_excess(row), row["imbalance_ppm"], row["bytes_moved"], *order)
+            spends = any(row[term] for term in budget_steps.TERMS if getattr(sweep.spec.budget, term) is not None)
+            rank = 0 if row["candidate"] == ASKED else 1 if row["strategy"] == PART and spends else 2
+            return (*survival, rank, *_excess(row), row["imbalance_ppm"], row["bytes_moved"], *order)
         case "most_even_within_bytes":
-            return (*first, row["imbalance_ppm"], row["bytes_moved"], *order)
+            return (*survival, row["imbalance_ppm"], row["bytes_moved"], *order)
         case "lowest_worst_hour_within_bytes":
-            return (*first, row["hours_above_capacity"], row["worst_hour"], row["bytes_moved"], *order)
+            return (*survival, row["hours_above_capacity"], row["worst_hour"], row["bytes_moved"], *order)
         case "most_months_within_bytes":
-            return (*first, -row["months_until_full"], row["bytes_moved"], *order)
+            return (*survival, -row["months_until_full"], row["bytes_moved"], *order)
         case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour" | "fewest_bytes_lasting_months":
             # If sizes are unknown, no plan moves bytes, so the replicas decide.
-            return (*first, row["bytes_moved"], row["replicas_moved"], *order)
+            return (*survival, row["bytes_moved"], row["replicas_moved"], *order)
         case _:
             return tuple(order)
 
@@ -252,11 +252,11 @@ def _excess(row: Row) -> tuple[int, int]:
     return row["excess"], row["scenario_excess"]
 
 
-def _why(tried: Sequence[Swept], at: int, row: Row, *, nearest: bool) -> str:
+def _why(sweeps: Sequence[Swept], index: int, row: Row, *, nearest: bool) -> str:
     """The rule with a row's numbers; `nearest` if alternatives miss the targets by different amounts."""
-    rule, others = rule_of(tried[0].spec), f" of {len(tried)} alternatives" if len(tried) > 1 else ""
-    known = tried[at].spec.cluster.sizes_known
-    moved, unit = (size(row["bytes_moved"]), "bytes") if known else (f"{row['replicas_moved']} replicas", "replicas")
+    rule, others = rule_of(sweeps[0].spec), f" of {len(sweeps)} alternatives" if len(sweeps) > 1 else ""
+    sized = sweeps[index].spec.cluster.sizes_known
+    moved, unit = (size(row["bytes_moved"]), "bytes") if sized else (f"{row['replicas_moved']} replicas", "replicas")
     measure = MEASURES[row["imbalance_measure"]].replace("size_bytes", "bytes").replace("_", " ")
     above_share = percent(row["imbalance_ppm"] / 10_000)
     above = (
@@ -265,7 +265,7 @@ def _why(tried: Sequence[Swept], at: int, row: Row, *, nearest: bool) -> str:
         else "no broker is above its share"
     )
     hour = f"at most {size(row['worst_hour'])}/s in or out of any broker in any hour of the week"
-    month, ahead = row["months_until_full"], tried[at].problem.sizes_ahead
+    month, ahead = row["months_until_full"], sweeps[index].problem.sizes_ahead
     full = ahead is None or month < ahead.shape[1]
     lasts = f"the first disk is full in month {month}" if full else f"no disk is full within {month - 1} months"
     match rule.rule:
@@ -277,14 +277,14 @@ def _why(tried: Sequence[Swept], at: int, row: Row, *, nearest: bool) -> str:
             allowed = f"at most {stated(rule.value)} (sweep.choose)"
             return f"the most even plan tried{others} that copies {allowed}: copies {moved}, {above}"
         case "lowest_worst_hour_within_bytes":
-            what = f"the lowest worst hour{others} of the plans that copy at most {stated(rule.value)}"
-            return f"{what}: copies {moved}, {hour}"
+            aim = f"the lowest worst hour{others} of the plans that copy at most {stated(rule.value)}"
+            return f"{aim}: copies {moved}, {hour}"
         case "fewest_bytes_within_worst_hour":
-            what = f"the fewest {unit}{others} with no broker above {stated(rule.value)}/s in any hour of the week"
-            return f"{what}: {moved}, {hour}"
+            aim = f"the fewest {unit}{others} with no broker above {stated(rule.value)}/s in any hour of the week"
+            return f"{aim}: {moved}, {hour}"
         case "most_months_within_bytes":
-            what = f"the most months until a disk is full{others} of the plans that copy at most {stated(rule.value)}"
-            return f"{what}: copies {moved}, {lasts}"
+            aim = f"the most months until a disk is full{others} of the plans that copy at most {stated(rule.value)}"
+            return f"{aim}: copies {moved}, {lasts}"
         case "fewest_bytes_lasting_months":
             return f"the fewest {unit}{others} with no disk full before month {rule.value}: {moved}, {lasts}"
         case "fewest_bytes_within_imbalance":
@@ -295,38 +295,38 @@ def _why(tried: Sequence[Swept], at: int, row: Row, *, nearest: bool) -> str:
         case _ if nearest:
             return f"the nearest{others} to the balance asked for: copies {moved}"
         case _:
-            of = " of changes; its variants are for comparison" if others and tried[at].name == BASE else others
-            return f"the fewest bytes at the balance asked for: {moved}{of}"
+            tail = " of changes; its variants are for comparison" if others and sweeps[index].name == BASE else others
+            return f"the fewest bytes at the balance asked for: {moved}{tail}"
 
 
-def _refuse_spending(tried: Sequence[Swept]) -> None:
+def _refuse_spending(sweeps: Sequence[Swept]) -> None:
     """UnsafePlanError if there are valid plans; called when none of them keeps within the budget.
 
     The message names the least that the tried plans take, not all possible plans: a sweep may try only some balances of
     the ladder.
     """
-    sound = [(each.name, row) for each in tried for row in _pool(each)]
+    sound = [(each.name, row) for each in sweeps for row in _pool(each)]
     lines = []
     for term in budget_steps.TERMS:
-        if (allowed := getattr(tried[0].spec.budget, term)) is not None and sound:
+        if (allowed := getattr(sweeps[0].spec.budget, term)) is not None and sound:
             name, row = min(sound, key=lambda each: int(each[1][term]))
-            who, whose = ("the changes", "") if len(tried) == 1 else ("the alternatives", f" ({name})")
+            who, of_whom = ("the changes", "") if len(sweeps) == 1 else ("the alternatives", f" ({name})")
             least, most = budget_steps.amounts(term, row[term], allowed)
-            line = f"budget.{term}: in these plans {who} take at least {least}{whose}; the budget allows {most}"
+            line = f"budget.{term}: in these plans {who} take at least {least}{of_whom}; the budget allows {most}"
             lines.append((row[term] > allowed, line))
     if lines:
-        candidates = sum(each.result.evaluated for each in tried)
+        candidates = sum(each.result.evaluated for each in sweeps)
         head = f"nothing was written: none of {number(candidates)} candidates is within the budget; raise it:"
         # If no term alone is beyond the budget in every plan, all are named.
-        raise UnsafePlanError(head, *([line for beyond, line in lines if beyond] or [line for _, line in lines]))
+        raise UnsafePlanError(head, *([line for exceeds, line in lines if exceeds] or [line for _, line in lines]))
 
 
-def _refuse(tried: Sequence[Swept], rule: Choice) -> None:
+def _refuse(sweeps: Sequence[Swept], rule: Choice) -> None:
     """UnsafePlanError if there are valid plans, but none within the budget or the amount of `sweep.choose`."""
-    sound = [(each, row) for each in tried for row in _pool(each)]
+    sound = [(each, row) for each in sweeps for row in _pool(each)]
     rows = [row for each, row in sound if budget_steps.within(each.spec.budget, row)]
     if sound and not rows:
-        _refuse_spending(tried)
+        _refuse_spending(sweeps)
     if not rows:
         return
     if rule.rule == "fewest_bytes_lasting_months":

@@ -61,8 +61,8 @@ def run(
 
     if scores is not None:
         scores.clear()
-    every = parts() if scores is None else scores.copied(candidates, parts(), f"{0:05d}")
-    return result(problem, candidates, every, proposals)
+    all_parts = parts() if scores is None else scores.copied(candidates, parts(), f"{0:05d}")
+    return result(problem, candidates, all_parts, proposals)
 
 
 def result(
@@ -90,29 +90,32 @@ def scored(
     # Classic placements are scored together, without tie-breaks and without a bound, so they count as unproven.
     scores, hours = slice(1, 1 + _SCORES), slice(-len(HOURS), None)
     columns[_UNPROVEN] = 1
-    for part, places, at in candidates.parts(numbers):
+    for part, places, indices in candidates.parts(numbers):
         if part.strategy == "kafka_classic" and (has_tables(problem) or kafka_classic_scores.has_sums(basis)):
-            pairs = part.pairs(at) if part.brokers else draws(part.seeds(at), topics, brokers)
-            drawn = (np.broadcast_to(each.reshape(len(at), -1), (len(at), topics)).astype(np.int32) for each in pairs)
+            pairs = part.pairs(indices) if part.brokers else draws(part.seeds(indices), topics, brokers)
+            drawn = (
+                np.broadcast_to(each.reshape(len(indices), -1), (len(indices), topics)).astype(np.int32)
+                for each in pairs
+            )
             score_all = kafka_classic_scores.by_tables if has_tables(problem) else kafka_classic_scores.by_sums
             columns[scores, places] = _columns(score_all(basis, *drawn))
             if week is not None:
-                made = (propose(problem, candidates, number) for number in numbers[places].tolist())
-                columns[hours, places] = np.transpose([week.judged(each.assignment) for each in made])
+                remade = (propose(problem, candidates, number) for number in numbers[places].tolist())
+                columns[hours, places] = np.transpose([week.judged(each.assignment) for each in remade])
             continue
         for place in places.tolist():
             number = int(numbers[place])
             proposal = proposals.get(number) if proposals else None
-            columns[1:, place] = _one(basis, *candidates.candidate(number), proposal)
+            columns[1:, place] = _score_one(basis, *candidates.candidate(number), proposal)
     return columns
 
 
 def asked_for(problem: Problem, candidates: Candidates) -> dict[int, Proposal]:
     """The plan at the balance asked for, with the certificate of its bound; empty if there is no such plan."""
-    if len(candidates) <= ASKED or (asked := candidates.candidate(ASKED))[0].strategy != "optimum":
+    if len(candidates) <= ASKED or (candidate := candidates.candidate(ASKED))[0].strategy != "optimum":
         return {}
     try:
-        return {ASKED: prove(planned_for(problem, asked[1]), asked[0])}
+        return {ASKED: prove(planned_for(problem, candidate[1]), candidate[0])}
     except InfeasibleError:
         return {}
 
@@ -122,9 +125,9 @@ def propose(problem: Problem, candidates: Candidates, number: int) -> Proposal:
     return _proposal(problem, *candidates.candidate(number))
 
 
-def planned_for(problem: Problem, which: str) -> Problem:
+def planned_for(problem: Problem, scenarios: str) -> Problem:
     """The problem that a row with this value of `scenarios` plans for: with all scenarios, or with none."""
-    return problem if which == ALL_SCENARIOS or not problem.scenario_names else growth_scenarios.without(problem)
+    return problem if scenarios == ALL_SCENARIOS or not problem.scenario_names else growth_scenarios.without(problem)
 
 
 def has_tables(problem: Problem) -> bool:
@@ -151,7 +154,7 @@ def _proposal(problem: Problem, candidate: Candidate, scenarios: str) -> Proposa
     return STRATEGIES[candidate.strategy](planned_for(problem, scenarios), candidate)
 
 
-def _one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Proposal | None) -> LongArray:
+def _score_one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Proposal | None) -> LongArray:
     """(SCORE_COLUMNS,): one candidate. If its strategy finds no placement, each partition counts as a violation."""
     try:
         proposal = proposal or _proposal(basis.problem, candidate, scenarios)
@@ -159,8 +162,8 @@ def _one(basis: ScoringBasis, candidate: Candidate, scenarios: str, proposal: Pr
         failed = {"violations": max(basis.problem.rows, 1), "least_bytes": UNKNOWN, "unproven": 1}
         failed |= dict.fromkeys(("months_until_full", *HOURS), UNKNOWN)
         return np.array([failed.get(name, 0) for name in SCORE_COLUMNS])
-    asked = proposal.least_bytes != UNKNOWN and candidate.balance == basis.problem.balance
-    unproven = candidate.strategy != "unchanged" and not asked
+    has_bound = proposal.least_bytes != UNKNOWN and candidate.balance == basis.problem.balance
+    unproven = candidate.strategy != "unchanged" and not has_bound
     scores = _columns(score.score(basis, proposal.assignment))[:, 0]
     solved = candidate.strategy in ("unchanged", *SOLVED)
     ties = score.ties(basis.problem, proposal.assignment) if solved else (UNKNOWN, UNKNOWN)
@@ -176,7 +179,7 @@ def row_of_given(
 
     `balance` and `scenarios` say what the assignment was made for.
     """
-    found, week = score.score(ScoringBasis.of(problem), assignment), Week.of(problem)
+    scores, week = score.score(ScoringBasis.of(problem), assignment), Week.of(problem)
     return {
         "strategy": strategy,
         "seed": 0,
@@ -184,7 +187,7 @@ def row_of_given(
         "next_replica_shift": -1,
         "scenarios": scenarios,
         **{window: str(getattr(balance, window)) for window in WINDOWS},
-        **{field.name: int(getattr(found, field.name)[0]) for field in fields(found)},
+        **{field.name: int(getattr(scores, field.name)[0]) for field in fields(scores)},
         **dict(zip(HOURS, [-1] * len(HOURS) if week is None else week.judged(assignment), strict=True)),
     }
 
@@ -209,31 +212,31 @@ def pieces(
 
     `done`: how many candidates of each sweep, counted from the first, are evaluated already.
     """
-    left = []
+    parts = []
     for number, (candidates, has_tables) in enumerate(sweeps):
         for run, end in zip(candidates.runs, candidates.ends.tolist(), strict=True):
             numbers = range(max(end - run.count, done[number] if done else 0), end)
             from_tables = has_tables and run.strategy == "kafka_classic"
             at_once = _BLOCK if from_tables else 1 if run.strategy in SOLVED else _BLOCK_ONE_BY_ONE
-            left.append(_Piece(number, numbers, from_tables, at_once))
-    tabled = sum(len(each.numbers) for each in left if each.from_tables)
+            parts.append(_Piece(number, numbers, from_tables, at_once))
+    tabled = sum(len(each.numbers) for each in parts if each.from_tables)
     start, end = tabled * task // tasks, tabled * (task + 1) // tasks
     single_before = tabled_before = 0
-    for each in left:
+    for each in parts:
         count = len(each.numbers)
         if each.from_tables:
             low, high = (min(max(bound - tabled_before, 0), count) for bound in (start, end))
-            mine, tabled_before = each.numbers[low:high], tabled_before + count
+            dealt, tabled_before = each.numbers[low:high], tabled_before + count
         else:
-            mine = each.numbers[(task - single_before) % tasks :: tasks]
+            dealt = each.numbers[(task - single_before) % tasks :: tasks]
             single_before += count
-        if mine:
-            yield each._replace(numbers=mine)
+        if dealt:
+            yield each._replace(numbers=dealt)
 
 
 def blocks(dealt: Iterable[_Piece]) -> Iterator[tuple[int, LongArray]]:
     """Cuts pieces into numbers (C,) to evaluate at once, each with the number of its sweep."""
     for piece in dealt:
-        for at in range(0, len(piece.numbers), piece.at_once):
-            part = piece.numbers[at : at + piece.at_once]
+        for start in range(0, len(piece.numbers), piece.at_once):
+            part = piece.numbers[start : start + piece.at_once]
             yield piece.sweep, np.arange(part.start, part.stop, part.step, dtype=np.int64)

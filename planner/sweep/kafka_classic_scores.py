@@ -74,8 +74,8 @@ def _tables_of(basis: ScoringBasis) -> Tables:
     problem = basis.problem
     brokers = int(problem.targets.sum())
     pairs = [(start, shift) for start in range(brokers) for shift in range(max(brokers - 1, 1))]
-    placed = (kafka_classic.assign(problem, 0, start, shift) for start, shift in pairs)
-    tallies = [score.topic_tallies(basis, assignment) for assignment in placed]
+    assignments = (kafka_classic.assign(problem, 0, start, shift) for start, shift in pairs)
+    tallies = [score.topic_tallies(basis, assignment) for assignment in assignments]
     flat = [np.concatenate([part.reshape(len(part), -1) for part in each[:-1]], axis=1) for each in tallies]
     spreads = np.stack([tally.topic_spread for tally in tallies], axis=1)
     shapes = tuple(part.shape[1:] for part in tallies[0][:-1])
@@ -87,8 +87,8 @@ def by_tables(basis: ScoringBasis, starts: IntArray, shifts: IntArray) -> Scores
     tables, tallies = _tables_of(basis), list[Tally]()
     pairs = starts * max(tables.brokers - 1, 1) + shifts % max(tables.brokers - 1, 1)
     ends = np.cumsum([prod(shape) for shape in tables.shapes])[:-1]
-    for at in range(0, len(pairs), _BLOCK):
-        block = pairs[at : at + _BLOCK]
+    for start in range(0, len(pairs), _BLOCK):
+        block = pairs[start : start + _BLOCK]
         total = np.zeros((len(block), tables.terms.shape[2]), dtype=np.int64)
         spread = np.zeros(len(block), dtype=np.int64)
         for topic, column in enumerate(block.T):
@@ -128,17 +128,17 @@ class _ReplicaPlaces:
     """All replicas to place (N,): those of position 0, then those of position 1, and so on; by partition in each.
 
     spans[k]: where position k's replicas are, and their partitions (None: all) · size (N,) bytes · rate_in (N,) bytes/s
-    written · source (N,): the broker it is copied from · known (N,): where its partition begins in `kinds` · cell (N,):
-    where its topic begins among (topic, target broker) · digest (N,): mixed with the broker · kinds (P × Bt,): _HERE,
-    _COPIED or _CROSSING · ahead (N, M + 1): bytes now and in each coming month (None: unknown)
+    written · source (N,): the broker it is copied from · kinds_start (N,): where its partition begins in `kinds` ·
+    counts_start (N,): where its topic begins among (topic, target broker) · digest (N,): mixed with the broker · kinds
+    (P × Bt,): _HERE, _COPIED or _CROSSING · ahead (N, M + 1): bytes now and in each coming month (None: unknown)
     """
 
     spans: tuple[tuple[slice, LongArray | None], ...]
     size: Floats
     rate_in: Floats
     source: LongArray
-    known: LongArray
-    cell: LongArray
+    kinds_start: LongArray
+    counts_start: LongArray
     digest: NDArray[np.uint64]
     kinds: NDArray[np.int8]
     ahead: LongArray | None
@@ -152,11 +152,11 @@ class _ReplicaPlaces:
         spans = [(slice(end - len(each), end), each) for each, end in zip(positions, ends.tolist(), strict=True)]
         # New partitions have no broker to be copied from, so they get any: nothing is copied of them.
         source = problem.copied_from.clip(min=0)
-        here = np.zeros((problem.rows, len(problem.broker_ids) + 1), dtype=bool)
-        here[np.arange(problem.rows)[:, None], problem.replicas] = True
-        here[problem.is_new] = True  # new partitions are created, not copied
+        has_replica = np.zeros((problem.rows, len(problem.broker_ids) + 1), dtype=bool)
+        has_replica[np.arange(problem.rows)[:, None], problem.replicas] = True
+        has_replica[problem.is_new] = True  # new partitions are created, not copied
         crossing = problem.broker_racks[brokers] != problem.broker_racks[source][:, None]
-        kinds = np.where(here[:, brokers], _HERE, np.where(crossing, _CROSSING, _COPIED)).astype(np.int8)
+        kinds = np.where(has_replica[:, brokers], _HERE, np.where(crossing, _CROSSING, _COPIED)).astype(np.int8)
         place = np.concatenate([np.full(len(each), position) for position, each in enumerate(positions)])
         return cls(
             tuple((span, None if len(rows) == problem.rows else rows) for span, rows in spans),
@@ -196,22 +196,22 @@ class _ListTables:
         rounds = max(count - 1, 1)
         # Start index + partition id is less than 2 × count; shift + round is less than this stride.
         stride, length = count + rounds, 2 * count * (count + rounds)
-        where = np.divmod(np.arange(length), stride)
+        pairs = np.divmod(np.arange(length), stride)
         base = (ids % count).astype(np.int64) * stride + ids // count % rounds
         tables = []
-        for at, factor in enumerate(np.unique(factors).tolist()):
-            base[factors == factor] += at * length
-            lists = kafka_classic.place_rows(order, racks, factor, np.zeros(length, dtype=np.int32), where[0], where[1])
+        for index, factor in enumerate(np.unique(factors).tolist()):
+            base[factors == factor] += index * length
+            lists = kafka_classic.place_rows(order, racks, factor, np.zeros(length, dtype=np.int32), pairs[0], pairs[1])
             tables.append(np.pad(lists, ((0, 0), (0, widest - factor)), constant_values=-1))
         lists = np.concatenate(tables)
-        every = replace(problem, topic_of=np.zeros(len(lists), dtype=np.int32))
-        inside = np.append(problem.broker_racks, -1)[lists]
-        crowded = [((inside == column[:, None]) & (lists >= 0)).sum(axis=1) for column in inside.T]
+        list_problem = replace(problem, topic_of=np.zeros(len(lists), dtype=np.int32))
+        list_racks = np.append(problem.broker_racks, -1)[lists]
+        crowded = [((list_racks == column[:, None]) & (lists >= 0)).sum(axis=1) for column in list_racks.T]
         return cls(
             base,
             stride,
             tuple(np.where(column >= 0, number[column], 0).astype(np.int64) for column in lists.T),
-            uneven_racks(every, lists),
+            uneven_racks(list_problem, lists),
             np.max(crowded, axis=0).astype(np.int32),
             np.flatnonzero(problem.targets),
         )
@@ -233,8 +233,8 @@ class _Leading:
     @classmethod
     def of(cls, problem: Problem) -> Self:
         number, targets = broker_loads.target_numbers(problem), int(problem.targets.sum())
-        anew, leads = problem.may_lead_anew, problem.leaders >= 0
-        today = np.where(leads, number[problem.leaders], -1).astype(np.int64)
+        anew, has_leader = problem.may_lead_anew, problem.leaders >= 0
+        today = np.where(has_leader, number[problem.leaders], -1).astype(np.int64)
         sent = sent_by_leader(problem)
         kept = today[~anew & (today >= 0)]
         kept_sent = np.bincount(kept, weights=sent[~anew & (today >= 0)].astype(np.float64), minlength=targets)
@@ -256,8 +256,8 @@ class ClassicSums:
     lists: _ListTables
     leading: _Leading
     few_in_sync: int
-    # (P,): a rack's failure is felt if the rack has more than this many replicas.
-    felt: IntArray
+    # (P,): a rack's failure is felt if the rack has more than this many replicas of the partition.
+    spare: IntArray
     weights: LongArray
     alike: BoolArray
 
@@ -265,10 +265,10 @@ class ClassicSums:
 @lru_cache(maxsize=1)
 def _sums_of(basis: ScoringBasis) -> ClassicSums:
     """The look-ups of a problem that `has_sums`; the last problem's look-ups are kept."""
-    problem, wanted = basis.problem, basis.windows.topic_replicas
+    problem, topic_windows = basis.problem, basis.windows.topic_replicas
     factors = problem.replication_factors
     before = (problem.replicas >= 0).sum(axis=1)
-    most = max(int(np.bincount(problem.topic_of, weights=factors).max()), int(wanted[0].max(initial=0)))
+    most = max(int(np.bincount(problem.topic_of, weights=factors).max()), int(topic_windows[0].max(initial=0)))
     return ClassicSums(
         basis,
         _ReplicaPlaces.of(problem),
@@ -277,7 +277,7 @@ def _sums_of(basis: ScoringBasis) -> ClassicSums:
         int(((factors < problem.min_insync) & (factors != before)).sum()),
         (factors - effective_min_insync(problem.min_insync, factors)).astype(np.int32),
         weight(np.arange(most + 1, dtype=np.int64), TOPIC_PRICE),
-        alike(wanted),
+        alike(topic_windows),
     )
 
 
@@ -290,72 +290,74 @@ def by_sums(basis: ScoringBasis, starts: IntArray, shifts: IntArray) -> Scores:
 
 def _tally(sums: ClassicSums, starts: IntArray, shifts: IntArray) -> Tally:
     """One candidate's tally, without the axis of candidates."""
-    problem, known, lists = sums.basis.problem, sums.replicas, sums.lists
-    which = lists.base + (starts.astype(np.int64) * lists.stride + shifts)[problem.topic_of]
+    problem, replicas, lists = sums.basis.problem, sums.replicas, sums.lists
+    list_of = lists.base + (starts.astype(np.int64) * lists.stride + shifts)[problem.topic_of]
     targets = len(lists.brokers)
-    at = np.empty(len(known.size), dtype=np.int64)
-    for column, (span, rows) in zip(lists.positions, known.spans, strict=True):
-        np.take(column, which if rows is None else which[rows], out=at[span])
-    kinds = known.kinds.take(known.known + at)
-    copied = known.size * (kinds > _HERE)
+    broker_of = np.empty(len(replicas.size), dtype=np.int64)
+    for column, (span, rows) in zip(lists.positions, replicas.spans, strict=True):
+        np.take(column, list_of if rows is None else list_of[rows], out=broker_of[span])
+    kinds = replicas.kinds.take(replicas.kinds_start + broker_of)
+    copied = replicas.size * (kinds > _HERE)
     arriving, sent = np.zeros((2, len(problem.broker_ids)), dtype=np.int64)
-    arriving[lists.brokers] = np.bincount(at, weights=copied, minlength=targets)
-    sent[:] = np.bincount(known.source, weights=copied, minlength=len(sent))
-    held = np.bincount(known.cell + at, minlength=len(problem.topic_names) * targets).reshape(-1, targets)
-    uneven = int(np.count_nonzero(lists.uneven.take(which))) if lists.uneven.any() else 0
-    excess, spread = _of_topics(sums, held)
-    digest = int(mix(known.digest + lists.brokers.astype(np.uint64)[at]).sum().view(np.int64))
-    first = at[: problem.rows]
+    arriving[lists.brokers] = np.bincount(broker_of, weights=copied, minlength=targets)
+    sent[:] = np.bincount(replicas.source, weights=copied, minlength=len(sent))
+    counts = np.bincount(replicas.counts_start + broker_of, minlength=len(problem.topic_names) * targets).reshape(
+        -1, targets
+    )
+    uneven = int(np.count_nonzero(lists.uneven.take(list_of))) if lists.uneven.any() else 0
+    excess, spread = _of_topics(sums, counts)
+    digest = int(mix(replicas.digest + lists.brokers.astype(np.uint64)[broker_of]).sum().view(np.int64))
+    preferred = broker_of[: problem.rows]
     terms = (
         digest,
         sums.few_in_sync + uneven,
         uneven,
         int(copied.sum()),
         int(np.count_nonzero(kinds)),
-        int(np.count_nonzero((sums.leading.today != first) & (sums.leading.today > -2))),
+        int(np.count_nonzero((sums.leading.today != preferred) & (sums.leading.today > -2))),
         int(copied[kinds == _CROSSING].sum()),
         excess,
     )
     return Tally(
         np.array(terms, dtype=np.int64),
-        _per_broker(sums, at, held, first),
+        _per_broker(sums, broker_of, counts, preferred),
         np.stack([arriving, sent]),
         np.zeros((0, len(BYTE_WINDOWS), targets), dtype=np.int64),
-        _ahead(sums, at),
-        _exposed(sums, which, at),
+        _ahead(sums, broker_of),
+        _exposed(sums, list_of, broker_of),
         spread,
     )
 
 
-def _per_broker(sums: ClassicSums, at: LongArray, held: LongArray, first: LongArray) -> LongArray:
+def _per_broker(sums: ClassicSums, broker_of: LongArray, counts: LongArray, preferred: LongArray) -> LongArray:
     """(measures, Bt): `broker_loads.MEASURES`, of replicas on target brokers (N,) with counts by topic (T, Bt)."""
-    known, leading, targets = sums.replicas, sums.leading, held.shape[1]
-    led = first[leading.anew]
-    found = np.zeros((sums.basis.measures, targets), dtype=np.int64)
-    found[0] = held.sum(axis=0)
-    found[1] = leading.kept + np.bincount(led, minlength=targets)
-    found[2] = np.bincount(at, weights=known.size, minlength=targets)
-    if len(found) > 3:
-        found[3] = np.bincount(at, weights=known.rate_in, minlength=targets)
-        found[4] = leading.kept_sent + np.bincount(led, weights=leading.sent[leading.anew], minlength=targets)
-    return found
+    replicas, leading, targets = sums.replicas, sums.leading, counts.shape[1]
+    leaders = preferred[leading.anew]
+    measures = np.zeros((sums.basis.measures, targets), dtype=np.int64)
+    measures[0] = counts.sum(axis=0)
+    measures[1] = leading.kept + np.bincount(leaders, minlength=targets)
+    measures[2] = np.bincount(broker_of, weights=replicas.size, minlength=targets)
+    if len(measures) > 3:
+        measures[3] = np.bincount(broker_of, weights=replicas.rate_in, minlength=targets)
+        measures[4] = leading.kept_sent + np.bincount(leaders, weights=leading.sent[leading.anew], minlength=targets)
+    return measures
 
 
-def _ahead(sums: ClassicSums, at: LongArray) -> LongArray:
+def _ahead(sums: ClassicSums, broker_of: LongArray) -> LongArray:
     """(B, M + 1): `growth_scenarios.held_ahead`, for replicas on target brokers (N,)."""
     sizes, brokers = sums.replicas.ahead, sums.lists.brokers
-    held = np.zeros((len(sums.basis.problem.broker_ids), 0 if sizes is None else sizes.shape[1]), dtype=np.int64)
+    bytes_ahead = np.zeros((len(sums.basis.problem.broker_ids), 0 if sizes is None else sizes.shape[1]), dtype=np.int64)
     if sizes is not None:
-        held[brokers] = growth_scenarios.summed(sizes, at, np.arange(len(at) + 1), len(brokers))
-    return held
+        bytes_ahead[brokers] = growth_scenarios.summed(sizes, broker_of, np.arange(len(broker_of) + 1), len(brokers))
+    return bytes_ahead
 
 
-def _of_topics(sums: ClassicSums, held: LongArray) -> tuple[int, LongArray]:
+def _of_topics(sums: ClassicSums, counts: LongArray) -> tuple[int, LongArray]:
     """How far the topics' replicas (T, Bt) are outside of their windows, and the largest spread of any topic."""
     low, high = sums.basis.windows.topic_replicas
-    beyond = np.maximum(low - held, held - high)
-    by_topic = sums.weights.take(np.maximum(beyond, 0, out=beyond)).sum(axis=1)
-    spreads = held.max(axis=1) - held.min(axis=1)
+    outside = np.maximum(low - counts, counts - high)
+    by_topic = sums.weights.take(np.maximum(outside, 0, out=outside)).sum(axis=1)
+    spreads = counts.max(axis=1) - counts.min(axis=1)
     tolerance = sums.basis.problem.balance.topic_replicas
     if tolerance.kind == "spread":
         # As in `windows.excess_anywhere`: a spread's window may begin at any number.
@@ -363,14 +365,14 @@ def _of_topics(sums: ClassicSums, held: LongArray) -> tuple[int, LongArray]:
     return int(by_topic.sum()), np.asarray(spreads.max())
 
 
-def _exposed(sums: ClassicSums, which: LongArray, at: LongArray) -> LongArray:
+def _exposed(sums: ClassicSums, list_of: LongArray, broker_of: LongArray) -> LongArray:
     """(E,): `failure_costs.lost_by_group`; zeros in the usual case that no rack's failure is felt."""
-    problem, fragile, known = sums.basis.problem, sums.basis.fragile, sums.replicas
+    problem, fragile, replicas = sums.basis.problem, sums.basis.fragile, sums.replicas
     if not fragile.width:
         return np.zeros(0, dtype=np.int64)
-    if not len(fragile.rows) and not (sums.lists.crowded.take(which) > sums.felt).any():
+    if not len(fragile.rows) and not (sums.lists.crowded.take(list_of) > sums.spare).any():
         return np.zeros(fragile.width, dtype=np.int64)
     assignment = np.full((problem.rows, problem.width), -1, dtype=np.int32)
-    for position, (span, rows) in enumerate(known.spans):
-        assignment[slice(None) if rows is None else rows, position] = sums.lists.brokers[at[span]]
+    for position, (span, rows) in enumerate(replicas.spans):
+        assignment[slice(None) if rows is None else rows, position] = sums.lists.brokers[broker_of[span]]
     return failure_costs.lost_by_group(problem, fragile, assignment, np.zeros_like(problem.topic_of), 1)[0]

@@ -63,18 +63,18 @@ def first(columns: Sequence[LongArray], count: int, among: LongArray | None = No
 
     `among` (places): only of these rows.
     """
-    sure, open_to = np.zeros(0, dtype=np.int64), np.arange(len(columns[0])) if among is None else among
+    chosen, undecided = np.zeros(0, dtype=np.int64), np.arange(len(columns[0])) if among is None else among
     # Sorting all rows by all columns takes longer than scoring them, so each further column looks only at the ties.
     for column in columns:
-        missing = count - len(sure)
-        if len(open_to) <= missing or not missing:
+        missing = count - len(chosen)
+        if len(undecided) <= missing or not missing:
             break
-        values = column[open_to]
+        values = column[undecided]
         limit = np.partition(values, missing - 1)[missing - 1]
-        sure = np.concatenate([sure, open_to[values < limit]])
-        open_to = open_to[values == limit]
-    found = np.concatenate([sure, open_to[: count - len(sure)]])
-    return found[np.lexsort([column[found] for column in reversed(columns)])]
+        chosen = np.concatenate([chosen, undecided[values < limit]])
+        undecided = undecided[values == limit]
+    places = np.concatenate([chosen, undecided[: count - len(chosen)]])
+    return places[np.lexsort([column[places] for column in reversed(columns)])]
 
 
 # The scores compared with what a plan moves. 1: more is worse; -1: more is better.
@@ -83,8 +83,8 @@ FRONTS = {"imbalance_ppm": 1, "worst_hour": 1, "months_until_full": -1}
 
 def fronts(problem: Problem) -> Iterator[str]:
     """The columns that have a Pareto front: imbalance first, then the worst hour and the months ahead, if known."""
-    known = (True, problem.week is not None, problem.sizes_ahead is not None)
-    yield from (name for name, there in zip(FRONTS, known, strict=True) if there)
+    conditions = (True, problem.week is not None, problem.sizes_ahead is not None)
+    yield from (name for name, is_known in zip(FRONTS, conditions, strict=True) if is_known)
 
 
 def moved_column(problem: Problem) -> str:
@@ -108,9 +108,9 @@ def unbeaten(moved: LongArray, imbalance: LongArray, order: Sequence[LongArray],
     # A row is on the front, or equal to one on it, if its imbalance is below that of all rows that move less.
     starts = np.ones(len(by_moved), dtype=bool)
     starts[1:] = so_far[1:] < so_far[:-1]
-    leader = by_moved[np.maximum.accumulate(np.where(starts, np.arange(len(by_moved)), 0))]
-    alike = by_moved[(moved[by_moved] == moved[leader]) & (imbalance[by_moved] == imbalance[leader])]
-    ordered = alike[np.lexsort([column[alike] for column in (*reversed(order), imbalance, moved)])]
+    step_row = by_moved[np.maximum.accumulate(np.where(starts, np.arange(len(by_moved)), 0))]
+    equal_rows = by_moved[(moved[by_moved] == moved[step_row]) & (imbalance[by_moved] == imbalance[step_row])]
+    ordered = equal_rows[np.lexsort([column[equal_rows] for column in (*reversed(order), imbalance, moved)])]
     firsts = np.ones(len(ordered), dtype=bool)
     firsts[1:] = moved[ordered][1:] != moved[ordered][:-1]
     return ordered[firsts]
@@ -122,7 +122,7 @@ SCORE_COLUMNS = (*(each.name for each in fields(Scores)), *TIES, "least_bytes", 
 SCORE_SCHEMA = pa.schema([*CANDIDATE_SCHEMA, *((name, pa.int64()) for name in SCORE_COLUMNS)])
 # The rows of a part: the candidate's number, then its scores.
 COLUMNS = ("candidate", *SCORE_COLUMNS)
-_AT = {name: at for at, name in enumerate(COLUMNS)}
+_ROW = {name: row for row, name in enumerate(COLUMNS)}
 
 
 TOP = 10
@@ -166,8 +166,8 @@ def sampled(numbers: LongArray, count: int) -> BoolArray:
     A hash of the block's number picks the candidate, so that the sample shares no period with the candidates.
     """
     stride = -(-count // ALL_ROWS)
-    block, at = np.divmod(numbers, max(stride, 1))
-    return at == (mix(block.astype(np.uint64)) % np.uint64(max(stride, 1))).astype(np.int64)
+    block, index = np.divmod(numbers, max(stride, 1))
+    return index == (mix(block.astype(np.uint64)) % np.uint64(max(stride, 1))).astype(np.int64)
 
 
 def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray:
@@ -178,35 +178,35 @@ def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray
     if len(candidates) <= ALL_ROWS:
         return part
     numbers = part[0]
-    order = [part[_AT[name]] for name in ranking_of(problem)]
-    kept = sampled(numbers, len(candidates)) | candidates.of(numbers, *_ALWAYS)
-    kept[first(order, TOP)] = True
+    order = [part[_ROW[name]] for name in ranking_of(problem)]
+    is_kept = sampled(numbers, len(candidates)) | candidates.of(numbers, *_ALWAYS)
+    is_kept[first(order, TOP)] = True
     kafka = np.flatnonzero(candidates.of(numbers, *KAFKA_STRATEGIES))
-    kept[first(order, 1, kafka)] = True
-    valid = np.flatnonzero(part[_AT["violations"]] == 0)
-    for even in fronts(problem):
-        kept[unbeaten(part[_AT[moved_column(problem)]], FRONTS[even] * part[_AT[even]], order, valid)] = True
-    return part[:, kept]
+    is_kept[first(order, 1, kafka)] = True
+    valid = np.flatnonzero(part[_ROW["violations"]] == 0)
+    for score in fronts(problem):
+        is_kept[unbeaten(part[_ROW[moved_column(problem)]], FRONTS[score] * part[_ROW[score]], order, valid)] = True
+    return part[:, is_kept]
 
 
 def kept(problem: Problem, candidates: Candidates, parts: Iterable[LongArray]) -> LongArray:
     """The candidates that are kept of all these parts (COLUMNS, C), merged as the parts arrive."""
-    whole, waiting, size = _joined(problem, candidates, []), list[LongArray](), 0
+    merged, waiting, size = _joined(problem, candidates, []), list[LongArray](), 0
     for part in parts:
         waiting.append(keep(problem, candidates, part))
         size += waiting[-1].shape[1]
         # Merge only when the size has doubled, so that rows that are kept for certain aren't copied many times.
-        if size > max(_MERGE_AT, whole.shape[1]):
-            whole, waiting, size = _joined(problem, candidates, [whole, *waiting]), [], 0
-    return _joined(problem, candidates, [whole, *waiting])
+        if size > max(_MERGE_AT, merged.shape[1]):
+            merged, waiting, size = _joined(problem, candidates, [merged, *waiting]), [], 0
+    return _joined(problem, candidates, [merged, *waiting])
 
 
 def _joined(problem: Problem, candidates: Candidates, parts: Sequence[LongArray]) -> LongArray:
     """Merges parts that have each been reduced already; a single part is kept whole."""
-    some = [part for part in parts if part.shape[1]]
-    if len(some) > 1:
-        return keep(problem, candidates, np.concatenate(some, axis=1))
-    return some[0] if some else np.zeros((len(COLUMNS), 0), dtype=np.int64)
+    filled = [part for part in parts if part.shape[1]]
+    if len(filled) > 1:
+        return keep(problem, candidates, np.concatenate(filled, axis=1))
+    return filled[0] if filled else np.zeros((len(COLUMNS), 0), dtype=np.int64)
 
 
 def most_rows(by_strategy: Mapping[str, int]) -> int:
@@ -232,8 +232,8 @@ def result(
     """The result of the kept rows, sorted by candidate; without `by_strategy`, these rows were all there were."""
     order = ranking_of(problem)
     counts = by_strategy or {row["values"]: row["counts"] for row in scores["strategy"].value_counts().to_pylist()}
-    of_front, top = front(scores, order, moved_column(problem)), best(scores, TOP, order)
-    return SweepResult(counts, scores, of_front, top, proposals or {})
+    front_rows, top = front(scores, order, moved_column(problem)), best(scores, TOP, order)
+    return SweepResult(counts, scores, front_rows, top, proposals or {})
 
 
 def best(scores: pa.Table, count: int, order: Sequence[str] = RANKING) -> pa.Table:
