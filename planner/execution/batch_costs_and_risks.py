@@ -99,10 +99,10 @@ def seconds_at_throttle(batch: Batch, throttle_bytes_per_sec: int | None) -> int
         return None
     needed = 0
     for flow in flows(batch):
-        left = throttle_bytes_per_sec - flow.produced_bytes_per_sec
-        if left <= 0:
+        rate_left = throttle_bytes_per_sec - flow.produced_bytes_per_sec
+        if rate_left <= 0:
             return None
-        needed = max(needed, -(-flow.size_bytes // left))
+        needed = max(needed, -(-flow.size_bytes // rate_left))
     return needed
 
 
@@ -124,27 +124,28 @@ def costs(
     throttle = throttle_bytes_per_sec if sizes_known else None
     brokers = sorted(held_bytes)
     disks = np.array([disk_bytes.get(broker, 0) for broker in brokers], dtype=np.int64)
-    held = np.array([held_bytes[broker] for broker in brokers], dtype=np.int64)
-    most, when = held.copy(), np.zeros(len(brokers), dtype=np.int64)
+    bytes_on = np.array([held_bytes[broker] for broker in brokers], dtype=np.int64)
+    most, when = bytes_on.copy(), np.zeros(len(brokers), dtype=np.int64)
     fullest: list[Peak | None] = []
     for batch in batches:
         added, removed = (
-            np.array([of[broker] for broker in brokers], dtype=np.int64) for of in added_and_removed(batch.steps)
+            np.array([counter[broker] for broker in brokers], dtype=np.int64)
+            for counter in added_and_removed(batch.steps)
         )
         # Replicas are deleted only when the batch is complete.
-        during = held + added
-        held = during - removed
-        fuller: BoolArray = during > most
-        most, when = np.where(fuller, during, most), np.where(fuller, batch.number, when)
+        during = bytes_on + added
+        bytes_on = during - removed
+        is_fuller: BoolArray = during > most
+        most, when = np.where(is_fuller, during, most), np.where(is_fuller, batch.number, when)
         # The largest share of a disk, or the most bytes if no disk is stated.
         full = np.where(disks > 0, during / np.maximum(disks, 1), -1.0) if disks.any() else during
-        at = int(full.argmax())
-        peak = Peak(brokers[at], int(during[at]), batch.number, disk_bytes.get(brokers[at]))
+        index = int(full.argmax())
+        peak = Peak(brokers[index], int(during[index]), batch.number, disk_bytes.get(brokers[index]))
         fullest.append(peak if sizes_known else None)
     peaks = tuple(map(Peak, brokers, most.tolist(), when.tolist(), map(disk_bytes.get, brokers)))
     seconds = tuple(seconds_at_throttle(batch, throttle) for batch in batches)
-    known = [each for each in seconds if each is not None]
-    total = sum(known) if throttle is not None and len(known) == len(seconds) else None
+    stated = [each for each in seconds if each is not None]
+    total = sum(stated) if throttle is not None and len(stated) == len(seconds) else None
     return Costs(tuple(batches), seconds, total, peaks, tuple(fullest))
 
 
@@ -189,16 +190,16 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RisksSection:
 
     As in `effective_min_insync`, a `min.insync.replicas` above the number of assigned replicas counts as that number.
     """
-    least = {topic.name: min_insync_of(spec, topic) for topic in spec.cluster.topics}
+    min_isr = {topic.name: min_insync_of(spec, topic) for topic in spec.cluster.topics}
     parts = [(topic.name, part) for topic in spec.cluster.topics for part in topic.partitions]
     in_sync = {(topic, part.id): part.replicas if part.isr is None else part.isr for topic, part in parts}
 
     def under(step: Step) -> bool:
-        return len(in_sync[step.key]) < min(least[step.topic], len({*step.before, *step.after}))
+        return len(in_sync[step.key]) < min(min_isr[step.topic], len({*step.before, *step.after}))
 
     def needed(topic: str, replicas: Sequence[int], count: int) -> frozenset[int]:
         """All of these replicas in sync, of so many, if the partition refuses writes with one fewer; else none."""
-        return frozenset(replicas if len(replicas) == min(least[topic], count) else ())
+        return frozenset(replicas if len(replicas) == min(min_isr[topic], count) else ())
 
     needed_by = {(name, part.id): needed(name, in_sync[name, part.id], len(part.replicas)) for name, part in parts}
     by_broker = Counter(broker for brokers in needed_by.values() for broker in brokers)
@@ -212,10 +213,10 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RisksSection:
         by_failure.append(max(by_broker.values(), default=0))
         by_broker.subtract(broker for key, after in afterwards.items() for broker in needed_by[key] - after)
         needed_by |= afterwards
-    known = all(part.isr is not None for _, part in parts)
-    led = [key for batch, keys in zip(batches, refusing, strict=True) if not batch.leaderless for key in keys]
-    once = len(set(led)) if len(set(led)) < len(led) else None
-    return RisksSection(known, tuple(map(len, refusing)), today, tuple(by_failure), under_min_isr_once=once)
+    isr_known = all(part.isr is not None for _, part in parts)
+    with_leader = [key for batch, keys in zip(batches, refusing, strict=True) if not batch.leaderless for key in keys]
+    distinct = len(set(with_leader)) if len(set(with_leader)) < len(with_leader) else None
+    return RisksSection(isr_known, tuple(map(len, refusing)), today, tuple(by_failure), under_min_isr_once=distinct)
 
 
 def warnings(spec: Spec, batches: Iterable[Batch]) -> list[str]:

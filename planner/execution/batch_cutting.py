@@ -72,14 +72,14 @@ def split(
     Partitions without a leader come last, in separate batches, one for each set of brokers: nothing can be copied until
     one of their replicas is back, and other partitions don't wait for that.
     """
-    led: list[PartitionChange] = []
+    with_leader: list[PartitionChange] = []
     waiting: defaultdict[tuple[int, ...], list[PartitionChange]] = defaultdict(list)
     for change in sorted((each for each in changes if each.reassigned or each.elects), key=attrgetter("key")):
-        group = led if change.leader_before is not None else waiting[tuple(sorted(change.before))]
+        group = with_leader if change.leader_before is not None else waiting[tuple(sorted(change.before))]
         group.append(change)
     leaderless = [waiting[brokers] for brokers in sorted(waiting)]
-    groups = [_split(group, rules, racks or {}) for group in (led, *leaderless)]
-    batches = [replace(batch, leaderless=at > 0) for at, group in enumerate(groups) for batch in group]
+    groups = [_split(group, rules, racks or {}) for group in (with_leader, *leaderless)]
+    batches = [replace(batch, leaderless=index > 0) for index, group in enumerate(groups) for batch in group]
     return tuple(replace(batch, number=number) for number, batch in enumerate(batches, 1))
 
 
@@ -92,12 +92,14 @@ def _split(changes: Sequence[PartitionChange], rules: BatchRules, racks: Mapping
     elected = [change for change in others if not change.reassigned]
     steps, elect = defaultdict[int, list[Step]](list), defaultdict[int, list[PartitionKey]](list)
     loads, of_loads = _loads(moving, rules, racks)
-    for own, index in zip(of_loads, pack(loads, rules), strict=True):
-        steps[index] += own
-        elect[index] += [step.key for step in own if step.elects]
+    for load_steps, index in zip(of_loads, pack(loads, rules), strict=True):
+        steps[index] += load_steps
+        elect[index] += [step.key for step in load_steps if step.elects]
     for group in (inside, reordered, elected):
-        held = [len(elect[index]) for index in range(max(elect, default=-1) + 1)]
-        indices = log_dir_batches(group, rules, held) if group is inside else evenly(len(group), held, rules.elections)
+        counts = [len(elect[index]) for index in range(max(elect, default=-1) + 1)]
+        indices = (
+            log_dir_batches(group, rules, counts) if group is inside else evenly(len(group), counts, rules.elections)
+        )
         for change, index in zip(group, indices, strict=True):
             steps[index] += [step_between(change, change.before, change.after)] if change.reassigned else []
             elect[index] += [change.key] if change.elects else []
@@ -122,8 +124,8 @@ def _loads(
     for group in groups.values():
         paths = [steps_of(change, rules, racks) for change in group]
         # Data at risk comes first, then new replication factors, then balance.
-        later = (1 if len(change.before) != len(change.after) else 2 for change in group)
-        risk = AT_RISK if any(change.reason in _AT_RISK for change in group) else min(later)
+        levels = (1 if len(change.before) != len(change.after) else 2 for change in group)
+        risk = AT_RISK if any(change.reason in _AT_RISK for change in group) else min(levels)
         rounds = max(map(len, paths))
         last: list[tuple[int, ...]] = [()] * len(paths)
         for number, steps, rows in _together(paths, lanes, rules):
@@ -141,12 +143,12 @@ def _together(
 ) -> Iterator[tuple[int, Sequence[Step], Sequence[int]]]:
     """Each round's number, its steps that stay together, and their paths' rows; all steps if a batch has room."""
     for number, round_ in enumerate(zip_longest(*paths)):
-        there = [(row, step) for row, step in enumerate(round_) if step is not None]
-        steps = [step for _, step in there]
+        present = [(row, step) for row, step in enumerate(round_) if step is not None]
+        steps = [step for _, step in present]
         if len(steps) > 1 and _fits(steps, lanes, rules):
             yield number, steps, range(len(paths))
         else:
-            yield from ((number, (step,), (row,)) for row, step in there)
+            yield from ((number, (step,), (row,)) for row, step in present)
 
 
 def _fits(steps: Sequence[Step], lanes: Mapping[int, int], rules: BatchRules) -> bool:
@@ -192,18 +194,18 @@ def evenly(count: int, elections: Sequence[int], most: int | None) -> list[int]:
     """
     if not count:
         return []
-    held = list(elections) or [0]
-    while most is not None and sum(max(most - each, 0) for each in held) < count:
-        held.append(0)
-    rooms = [count if most is None else max(most - each, 0) for each in held]
-    wanted = Counter(at * len(held) // count for at in range(count))
-    taken = [min(wanted[batch], room) for batch, room in enumerate(rooms)]
-    left = count - sum(taken)
+    counts = list(elections) or [0]
+    while most is not None and sum(max(most - each, 0) for each in counts) < count:
+        counts.append(0)
+    rooms = [count if most is None else max(most - each, 0) for each in counts]
+    planned = Counter(index * len(counts) // count for index in range(count))
+    added = [min(planned[batch], room) for batch, room in enumerate(rooms)]
+    remaining = count - sum(added)
     for batch, room in enumerate(rooms):
-        more = min(left, room - taken[batch])
-        taken[batch] += more
-        left -= more
-    return [batch for batch, number in enumerate(taken) for _ in range(number)]
+        extra = min(remaining, room - added[batch])
+        added[batch] += extra
+        remaining -= extra
+    return [batch for batch, number in enumerate(added) for _ in range(number)]
 
 
 def log_dir_batches(changes: Sequence[PartitionChange], rules: BatchRules, elections: Sequence[int]) -> list[int]:
@@ -216,7 +218,9 @@ def log_dir_batches(changes: Sequence[PartitionChange], rules: BatchRules, elect
     """
     if (rules.bytes, rules.moves_per_broker, rules.bytes_per_broker) == (None, None, None):
         return evenly(len(changes), elections, rules.elections)
-    lanes = {broker: at for at, broker in enumerate(sorted({each for change in changes for each in change.dir_moves}))}
+    lanes = {
+        broker: lane for lane, broker in enumerate(sorted({each for change in changes for each in change.dir_moves}))
+    }
     loads = BatchLoads(len(lanes))
     for change in changes:
         count = len(change.dir_moves)
@@ -257,8 +261,8 @@ def listable(batches: Iterable[Batch]) -> tuple[Batch, ...]:
         part_of: dict[PartitionKey, int] = {}
         # An estimate first: nearly all lists are far shorter, and a plan may have a million replicas.
         entries = Counter(step.topic for step in batch.steps for _ in max(step.before, step.after, key=len))
-        long = {topic for topic, count in entries.items() if count * len("2147483647:2147483647,") > _LIST_BYTES}
-        for step in (step for step in batch.steps if step.topic in long):
+        long_topics = {topic for topic, count in entries.items() if count * len("2147483647:2147483647,") > _LIST_BYTES}
+        for step in (step for step in batch.steps if step.topic in long_topics):
             lists = [sum(len(f"{step.partition}:{broker},") for broker in end) for end in (step.before, step.after)]
             part_of[step.key] = used[step.topic] // _LIST_BYTES
             used[step.topic] += max(lists)
@@ -280,27 +284,27 @@ def within_disks(
     keeps. A partition's steps keep their order, partitions of a topic that changes its replication factor stay
     together, and batches without leaders stay last. `held_bytes`: today's bytes of every broker, at most its maximum.
     """
-    order, found = _OrderForDisks(batches, held_bytes, most_bytes), list[Batch]()
-    while order.left:
+    order, ordered = _OrderForDisks(batches, held_bytes, most_bytes), list[Batch]()
+    while order.remaining:
         if (part := order.next_part()) is None:
             return tuple(batches)
-        found.append(replace(part, number=len(found) + 1))
-    return tuple(found)
+        ordered.append(replace(part, number=len(ordered) + 1))
+    return tuple(ordered)
 
 
 class _OrderForDisks:
     """The state so far: what is left of each batch, the bytes on brokers, and each partition's replicas."""
 
     def __init__(self, batches: Sequence[Batch], held_bytes: Mapping[int, int], most_bytes: Mapping[int, int]) -> None:
-        self.batches, self.held, self.most = batches, Counter(held_bytes), most_bytes
-        self.left: dict[int, list[_Unit]] = {}
-        for at, batch in enumerate(batches):
+        self.batches, self.bytes_on, self.most = batches, Counter(held_bytes), most_bytes
+        self.remaining: dict[int, list[_Unit]] = {}
+        for index, batch in enumerate(batches):
             # A unit for each partition, or for a topic if its replication factor changes.
             resized = {step.topic for step in batch.steps if len(step.before) != len(step.after)}
             units = defaultdict[PartitionKey, list[Step]](list)
             for step in batch.steps:
                 units[(step.topic, -1) if step.topic in resized else step.key].append(step)
-            self.left[at] = list(units.values())
+            self.remaining[index] = list(units.values())
         self.replicas: dict[PartitionKey, tuple[int, ...]] = {}
         for batch in reversed(batches):
             self.replicas |= {step.key: step.before for step in batch.steps}
@@ -310,45 +314,45 @@ class _OrderForDisks:
         steps, running = list(steps), running or Counter()
         added, _ = added_and_removed(steps)
         return all(self.replicas[step.key] == step.before for step in steps) and not any(
-            more and broker in self.most and self.held[broker] + running[broker] + more > self.most[broker]
-            for broker, more in added.items()
+            size and broker in self.most and self.bytes_on[broker] + running[broker] + size > self.most[broker]
+            for broker, size in added.items()
         )
 
     def next_part(self) -> Batch | None:
         """The first batch that fits as a whole, else what fits of the first that fits in part; None if nothing fits."""
-        leaderless = self.batches[min(self.left)].leaderless
-        open_ = [at for at in self.left if self.batches[at].leaderless == leaderless]
-        for at in open_:
-            if self.fits(step for unit in self.left[at] for step in unit):
-                return self._taken(at, self.left[at])
-        for at in open_:
-            if units := self._fitting(self.left[at]):
-                return self._taken(at, units)
+        leaderless = self.batches[min(self.remaining)].leaderless
+        open_ = [index for index in self.remaining if self.batches[index].leaderless == leaderless]
+        for index in open_:
+            if self.fits(step for unit in self.remaining[index] for step in unit):
+                return self._take(index, self.remaining[index])
+        for index in open_:
+            if units := self._fitting(self.remaining[index]):
+                return self._take(index, units)
         return None
 
     def _fitting(self, units: Sequence[_Unit]) -> list[_Unit]:
         """The units, in their order, that can run at once now."""
-        running, found = Counter[int](), list[_Unit]()
+        running, fitting = Counter[int](), list[_Unit]()
         for unit in units:
             if self.fits(unit, running):
                 running.update(added_and_removed(unit)[0])
-                found.append(unit)
-        return found
+                fitting.append(unit)
+        return fitting
 
-    def _taken(self, at: int, units: Sequence[_Unit]) -> Batch:
+    def _take(self, index: int, units: Sequence[_Unit]) -> Batch:
         """A batch of these units, taken as done. Elections of other partitions go with the batch's first part."""
-        batch, steps = self.batches[at], [step for unit in units for step in unit]
+        batch, steps = self.batches[index], [step for unit in units for step in unit]
         added, removed = added_and_removed(steps)
-        self.held.update(added)
-        self.held.subtract(removed)
+        self.bytes_on.update(added)
+        self.bytes_on.subtract(removed)
         self.replicas |= {step.key: step.after for step in steps}
-        own, every = {step.key for step in steps}, {step.key for step in batch.steps}
-        first = len(every) == sum(map(len, self.left[at]))
-        self.left[at] = [unit for unit in self.left[at] if unit[0].key not in own]
-        if not self.left[at]:
-            del self.left[at]
+        done, batch_keys = {step.key for step in steps}, {step.key for step in batch.steps}
+        is_first = len(batch_keys) == sum(map(len, self.remaining[index]))
+        self.remaining[index] = [unit for unit in self.remaining[index] if unit[0].key not in done]
+        if not self.remaining[index]:
+            del self.remaining[index]
         return replace(
             batch,
             steps=tuple(sorted(steps, key=attrgetter("key"))),
-            elect=tuple(key for key in batch.elect if key in own or (first and key not in every)),
+            elect=tuple(key for key in batch.elect if key in done or (is_first and key not in batch_keys)),
         )

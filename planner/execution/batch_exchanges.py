@@ -38,8 +38,8 @@ def bring_forward(filling: BatchFilling, members: Sequence[int], first: int) -> 
     if not few_enough(filling, members):
         # In the order of the batches, so that no batch gets room again for a load that was examined before.
         places = filling.places(members)
-        for at in np.argsort(places, kind="stable").tolist():
-            load, batch = members[at], int(places[at])
+        for row in np.argsort(places, kind="stable").tolist():
+            load, batch = members[row], int(places[row])
             earliest = max(filling.not_before(load), first)
             room = filling.has_room(load, earliest, batch) if earliest < batch else np.zeros(0, dtype=bool)
             if room.any():
@@ -47,16 +47,16 @@ def bring_forward(filling: BatchFilling, members: Sequence[int], first: int) -> 
                 filling.put(load, earliest + int(room.argmax()))
         return filling
     best = _pulled(filling, members, first)
-    enough = CLOSE_ENOUGH * filling.loads.busiest_bytes(members)
+    goal_bytes = CLOSE_ENOUGH * filling.loads.busiest_bytes(members)
     for _ in range(_MOST_ROUNDS):
-        if best.length_bytes(first) <= enough:
+        if best.length_bytes(first) <= goal_bytes:
             break
-        found = best.copy()
-        polish(found, members, first, move=False)
-        found = _pulled(found, members, first)
-        if found.length_bytes(first) >= best.length_bytes(first):
+        candidate = best.copy()
+        polish(candidate, members, first, move=False)
+        candidate = _pulled(candidate, members, first)
+        if candidate.length_bytes(first) >= best.length_bytes(first):
             break
-        best = found
+        best = candidate
     return best
 
 
@@ -73,8 +73,8 @@ class _LoadTable:
     """The loads and batches as dense arrays: n loads, K batches, one column per lane.
 
     amounts (limited, n): the loads' amounts in the rows that have a limit; scaled (n, lanes): their bytes, as parts of
-    the busiest lane's bytes; batches (K, lanes): bytes in the same unit; lengths (K,): what the search minimizes; at
-    (n,): each load's batch; bounds (n, 2): the batches it must stay between, to keep the order of its partition's
+    the busiest lane's bytes; batches (K, lanes): bytes in the same unit; lengths (K,): what the search minimizes;
+    places (n,): each load's batch; bounds (n, 2): the batches it must stay between, to keep the order of a partition's
     loads; rows: each load's row.
     """
 
@@ -84,9 +84,9 @@ class _LoadTable:
         sizes = amounts[filling.loads.sizes].T
         self.amounts = amounts[filling.limited]
         self.scaled = sizes / max(int(sizes.sum(axis=0).max()), 1)
-        self.at = filling.places(members) - first
+        self.places = filling.places(members) - first
         self.batches = np.zeros((filling.count - first, sizes.shape[1]))
-        np.add.at(self.batches, self.at, self.scaled)
+        np.add.at(self.batches, self.places, self.scaled)
         self.lengths = _length(self.batches)
         self.rows = {load: row for row, load in enumerate(members)}
         # The loads that precede each load, and the rows of the loads that follow it.
@@ -112,9 +112,9 @@ class _LoadTable:
         shortened = False
         while self.work < _MOST_WORK:
             busiest = int(self.batches[batch].argmax())
-            rows = np.flatnonzero((self.at == batch) & (self.scaled[:, busiest] > 0)).tolist()
-            found = [self._best_exchange(row) for row in rows] + [self._best_move(row) for row in rows if move]
-            best = min((option for option in found if option), default=None)
+            rows = np.flatnonzero((self.places == batch) & (self.scaled[:, busiest] > 0)).tolist()
+            options = [self._best_exchange(row) for row in rows] + [self._best_move(row) for row in rows if move]
+            best = min((option for option in options if option), default=None)
             if best is None or best[0] > -_LEAST_GAIN:
                 return shortened
             self._apply(*best[1:])
@@ -123,53 +123,55 @@ class _LoadTable:
 
     def _best_move(self, row: int) -> tuple[float, int, int, int] | None:
         """The best batch to move a load into: (change of the lengths, row, batch, -1)."""
-        filling, load, here = self.filling, self.members[row], int(self.at[row])
+        filling, load, source = self.filling, self.members[row], int(self.places[row])
         room = filling.has_room(load, self.first, filling.count) & self._in_order(row, np.arange(len(self.lengths)))
-        room[here] = False
+        room[source] = False
         targets = np.flatnonzero(room)
         if not len(targets):
             return None
         changes = _length(self.batches[targets] + self.scaled[row]) - self.lengths[targets]
-        change = _length(self.batches[here] - self.scaled[row]) - self.lengths[here]
+        change = _length(self.batches[source] - self.scaled[row]) - self.lengths[source]
         self.work += self.batches.size
         best = int(changes.argmin())
         return float(changes[best] + change), row, int(targets[best]), -1
 
     def _best_exchange(self, row: int) -> tuple[float, int, int, int] | None:
         """The best load to exchange this one for: (change of the lengths, row, batch of the other load, its row)."""
-        here = int(self.at[row])
+        source = int(self.places[row])
         self.work += self.scaled.size
-        may_come = (self.bounds[:, 0] < here) & (here < self.bounds[:, 1])
-        others = np.flatnonzero((self.at != here) & self._in_order(row, self.at) & may_come & self._fits_exchanged(row))
+        may_come = (self.bounds[:, 0] < source) & (source < self.bounds[:, 1])
+        others = np.flatnonzero(
+            (self.places != source) & self._in_order(row, self.places) & may_come & self._fits_exchanged(row)
+        )
         if not len(others):
             return None
-        there = self.at[others]
-        changes = _length(self.batches[here] - self.scaled[row] + self.scaled[others]) - self.lengths[here]
-        changes += _length(self.batches[there] - self.scaled[others] + self.scaled[row]) - self.lengths[there]
+        targets = self.places[others]
+        changes = _length(self.batches[source] - self.scaled[row] + self.scaled[others]) - self.lengths[source]
+        changes += _length(self.batches[targets] - self.scaled[others] + self.scaled[row]) - self.lengths[targets]
         best = int(changes.argmin())
-        return float(changes[best]), row, int(there[best]), int(others[best])
+        return float(changes[best]), row, int(targets[best]), int(others[best])
 
     def pull(self, batch: int) -> bool:
         """Moves one load of later batches into this one: the one that lengthens batches least. False if none fits."""
-        fits = self.filling.allowed(self.filling.limited, self._held(np.array([batch])), self.amounts)
-        rows = np.flatnonzero((self.at > batch) & (self.bounds[:, 0] < batch) & fits)
+        fits = self.filling.allowed(self.filling.limited, self._amounts_in(np.array([batch])), self.amounts)
+        rows = np.flatnonzero((self.places > batch) & (self.bounds[:, 0] < batch) & fits)
         if not len(rows):
             return False
-        there = self.at[rows]
+        sources = self.places[rows]
         changes = _length(self.batches[batch] + self.scaled[rows]) - self.lengths[batch]
-        changes += _length(self.batches[there] - self.scaled[rows]) - self.lengths[there]
+        changes += _length(self.batches[sources] - self.scaled[rows]) - self.lengths[sources]
         self._apply(int(rows[changes.argmin()]), batch, -1)
         return True
 
-    def _held(self, batches: LongArray) -> LongArray:
+    def _amounts_in(self, batches: LongArray) -> LongArray:
         """(limited, n): the amounts in these batches (n,)."""
         return self.filling.held[np.ix_(self.filling.limited, batches + self.first)]
 
     def _fits_exchanged(self, row: int) -> BoolArray:
         """(n,) True for the loads that may trade batches with this load by the rules."""
-        allowed, loads, own = self.filling.allowed, self.amounts, self.amounts[:, row : row + 1]
-        here, there = self._held(self.at[row : row + 1]), self._held(self.at)
-        return allowed(self.filling.limited, here - own, loads) & allowed(self.filling.limited, there - loads, own)
+        allowed, loads, load = self.filling.allowed, self.amounts, self.amounts[:, row : row + 1]
+        batch, others = self._amounts_in(self.places[row : row + 1]), self._amounts_in(self.places)
+        return allowed(self.filling.limited, batch - load, loads) & allowed(self.filling.limited, others - loads, load)
 
     def _in_order(self, row: int, batches: LongArray) -> BoolArray:
         """True for the batches after all loads that precede this one and before all loads that follow it."""
@@ -184,25 +186,25 @@ class _LoadTable:
         return low - self.first, high - self.first
 
     def _apply(self, row: int, batch: int, other: int) -> None:
-        here = int(self.at[row])
+        source = int(self.places[row])
         self._put(row, batch)
         if other >= 0:
-            self._put(other, here)
-        for near in self._near(row) | (self._near(other) if other >= 0 else set()):
-            self.bounds[near] = self._bounds(near)
-        for changed in (here, batch):
+            self._put(other, source)
+        for neighbor in self._neighbors(row) | (self._neighbors(other) if other >= 0 else set()):
+            self.bounds[neighbor] = self._bounds(neighbor)
+        for changed in (source, batch):
             self.lengths[changed] = _length(self.batches[changed])
 
-    def _near(self, row: int) -> set[int]:
+    def _neighbors(self, row: int) -> set[int]:
         """The rows of the loads directly before and after this one."""
         return {self.rows[load] for load in self.before[row] if load in self.rows} | set(self.after[row])
 
     def _put(self, row: int, batch: int) -> None:
         self.filling.take(self.members[row])
         self.filling.put(self.members[row], self.first + batch)
-        self.batches[self.at[row]] -= self.scaled[row]
+        self.batches[self.places[row]] -= self.scaled[row]
         self.batches[batch] += self.scaled[row]
-        self.at[row] = batch
+        self.places[row] = batch
 
 
 def _length(batches: FloatArray) -> FloatArray:

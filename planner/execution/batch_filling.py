@@ -101,17 +101,17 @@ class BatchLoads:
 
     def totals(self, members: Sequence[int]) -> LongArray:
         """(rows,) the total amounts of some loads."""
-        chosen = np.zeros(len(self.risks), dtype=bool)
-        chosen[list(members)] = True
-        rows, amounts = self._entries[:, np.repeat(chosen, np.diff(self.ends))]
+        is_chosen = np.zeros(len(self.risks), dtype=bool)
+        is_chosen[list(members)] = True
+        rows, amounts = self._entries[:, np.repeat(is_chosen, np.diff(self.ends))]
         return sums_at(self.moves.stop, rows, amounts)
 
     def dense(self, members: Sequence[int]) -> LongArray:
         """(rows, n) the amounts of some loads, 0 in rows that they don't use."""
         table = np.zeros((self.moves.stop, len(members)), dtype=np.int64)
-        for at, load in enumerate(members):
+        for column, load in enumerate(members):
             rows, amounts = self.entries(load)
-            table[rows, at] = amounts
+            table[rows, column] = amounts
         return table
 
 
@@ -161,17 +161,17 @@ class BatchFilling:
         self.count += batches
         missing = self.count - len(self.busiest)
         if missing > 0:
-            more = max(missing, len(self.busiest))
-            self.held, self.busiest = np.pad(self.held, ((0, 0), (0, more))), np.pad(self.busiest, (0, more))
+            room = max(missing, len(self.busiest))
+            self.held, self.busiest = np.pad(self.held, ((0, 0), (0, room))), np.pad(self.busiest, (0, room))
 
     def put(self, load: int, batch: int) -> None:
         """Puts a load that has no batch yet into a batch."""
         busiest, lanes = int(self.busiest[batch]), self.loads.sizes
         for row, amount in self.loads.listed(load):
-            taken = int(self.held[row, batch]) + amount
-            self.held[row, batch] = taken
+            total = int(self.held[row, batch]) + amount
+            self.held[row, batch] = total
             if lanes.start <= row < lanes.stop:
-                busiest = max(busiest, taken)
+                busiest = max(busiest, total)
         self.busiest[batch] = busiest
         self.batch_of[load] = batch
 
@@ -186,8 +186,8 @@ class BatchFilling:
     def peaks(self, load: int, first: int, end: int) -> LongArray:
         """(end - first,) bytes on the busiest of the load's lanes in each of these batches, with the load added."""
         rows, sizes = self.loads.sizes_of(load)
-        taken = self.held.take(rows, axis=0)[:, first:end]
-        return np.asarray(np.maximum.reduce(taken + sizes[:, None], axis=0))
+        amounts = self.held.take(rows, axis=0)[:, first:end]
+        return np.asarray(np.maximum.reduce(amounts + sizes[:, None], axis=0))
 
     def has_room(self, load: int, first: int, end: int) -> BoolArray:
         """(end - first,) True for the batches to which the rules let the load be added.

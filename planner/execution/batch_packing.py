@@ -37,27 +37,27 @@ def pack(loads: BatchLoads, rules: BatchRules) -> list[int]:
         return by_round
     filling = BatchFilling(loads, rules)
     for risk in sorted(set(loads.risks)):
-        members = [load for load, own in enumerate(loads.risks) if own == risk]
+        members = [load for load, load_risk in enumerate(loads.risks) if load_risk == risk]
         # Long paths first, because they have the least choice, by round; then by size, because small loads fill gaps.
         members.sort(key=lambda load: (-loads.rounds[load][1], loads.rounds[load][0], -loads.largest[load], load))
-        filling = _with(filling, members, at_risk=risk == AT_RISK)
+        filling = _add_loads(filling, members, at_risk=risk == AT_RISK)
     batches: list[int] = np.unique(filling.batch_of, return_inverse=True)[1].tolist()
     return batches
 
 
-def _with(filling: BatchFilling, members: Sequence[int], at_risk: bool) -> BatchFilling:
+def _add_loads(filling: BatchFilling, members: Sequence[int], at_risk: bool) -> BatchFilling:
     """The batches with all loads of one risk: the best of several packings if the loads are few."""
     first = filling.count
-    rest = [load for load in members if not _fill_up(filling, load, first)]
-    if not rest:
+    unplaced = [load for load in members if not _fill_up(filling, load, first)]
+    if not unplaced:
         return filling
-    enough = CLOSE_ENOUGH * filling.loads.busiest_bytes(rest)
+    goal_bytes = CLOSE_ENOUGH * filling.loads.busiest_bytes(unplaced)
     best: BatchFilling | None = None
-    for more, to_the_brim in _TRIES_AT_RISK if at_risk else _TRIES:
-        found = _packed(filling.copy(), rest, more, to_the_brim, at_risk)
-        if best is None or found.length_bytes(first) < best.length_bytes(first):
-            best = found
-        if best.length_bytes(first) <= enough or not few_enough(filling, rest):
+    for extra, to_the_brim in _TRIES_AT_RISK if at_risk else _TRIES:
+        packed = _pack_anew(filling.copy(), unplaced, extra, to_the_brim, at_risk)
+        if best is None or packed.length_bytes(first) < best.length_bytes(first):
+            best = packed
+        if best.length_bytes(first) <= goal_bytes or not few_enough(filling, unplaced):
             break
     return best or filling
 
@@ -82,14 +82,16 @@ def _fill_up(filling: BatchFilling, load: int, end: int) -> bool:
     return True
 
 
-def _packed(filling: BatchFilling, members: Sequence[int], more: int, to_the_brim: bool, at_risk: bool) -> BatchFilling:
-    """Packs the loads into new batches after the existing ones: `more` than the fewest that limits and rounds allow."""
+def _pack_anew(
+    filling: BatchFilling, members: Sequence[int], extra: int, to_the_brim: bool, at_risk: bool
+) -> BatchFilling:
+    """Packs the loads into new batches after the existing ones: `extra` above the fewest that the rules allow."""
     first, loads, limit = filling.count, filling.loads, filling.rules.bytes
     needed = -(loads.totals(members) // -filling.limits)
     if limit is not None:
         sizes = loads.bytes_moved(members)
         needed[BYTES] = (sizes > limit).sum() - sizes[sizes <= limit].sum() // -limit
-    batches = max(int(needed.max()), *(loads.rounds[load][1] for load in members)) + more
+    batches = max(int(needed.max()), *(loads.rounds[load][1] for load in members)) + extra
     filling.open(batches)
     packing = _Packing(filling, members, first, _shares(filling, members, batches, to_the_brim), at_risk)
     for load in members:
@@ -102,11 +104,11 @@ def _shares(filling: BatchFilling, members: Sequence[int], batches: int, to_the_
     """(batches,) the share of all bytes planned for each batch: equal shares, or full batches first."""
     limit, of_broker = filling.rules.bytes, filling.rules.bytes_per_broker
     total, busiest = int(filling.loads.totals(members)[BYTES]), filling.loads.busiest_bytes(members)
-    full = [1.0] if not total else [each / of for each, of in ((limit, total), (of_broker, busiest)) if each]
+    full = [1.0] if not total else [each / amount for each, amount in ((limit, total), (of_broker, busiest)) if each]
     if not to_the_brim or not total or not full:
         return np.full(batches, 1 / batches)
     share = min(full)
-    return np.array([max(min(share, 1 - at * share), _NO_SHARE) for at in range(batches)])
+    return np.array([max(min(share, 1 - index * share), _NO_SHARE) for index in range(batches)])
 
 
 class _Packing:
@@ -129,8 +131,8 @@ class _Packing:
         earliest = max(self.filling.not_before(load), self.first)
         batch, over = self._best(load, max(first, earliest), end)
         if over and (first, end) != (self.first, self.filling.count):
-            elsewhere = self._best(load, earliest, self.filling.count)
-            batch, over = min((batch, over), elsewhere, key=lambda found: found[1])
+            other = self._best(load, earliest, self.filling.count)
+            batch, over = min((batch, over), other, key=lambda option: option[1])
         if batch == NOWHERE:
             # A new batch, for which no bytes were planned.
             self.filling.open(1)
@@ -157,24 +159,24 @@ class _Packing:
         caps = self.caps[first - self.first : end - self.first]
         peaks = self.filling.peaks(load, first, end)
         levels = peaks / caps
-        at = int(levels.argmin())
-        if levels[at] <= 1 and self.filling.fits(load, first + at):
-            return first + at, 0.0  # The usual case; no need to check the rules for other batches.
+        index = int(levels.argmin())
+        if levels[index] <= 1 and self.filling.fits(load, first + index):
+            return first + index, 0.0  # The usual case; no need to check the rules for other batches.
         room = self.filling.has_room(load, first, end)
         levels = np.where(room, levels, np.inf)
-        at = int(levels.argmin())
-        if levels[at] <= 1:
-            return first + at, 0.0
+        index = int(levels.argmin())
+        if levels[index] <= 1:
+            return first + index, 0.0
         over = np.where(room, peaks - caps, np.inf)
-        at = int(over.argmin())
-        return (first + at, max(float(over[at]), 0.0)) if room[at] else (NOWHERE, np.inf)
+        index = int(over.argmin())
+        return (first + index, max(float(over[index]), 0.0)) if room[index] else (NOWHERE, np.inf)
 
     def _level(self) -> FloatArray:
         """(batches,) caps: the busiest broker's remaining bytes, divided by share among the batches that hold less."""
         busiest = self.filling.busiest[self.first : self.filling.count]
         order = np.argsort(-busiest / self.shares, kind="stable")
-        taken = np.cumsum(busiest[order]) - busiest[order]
-        levels = (self.least - taken) / np.cumsum(self.shares[order][::-1])[::-1]
-        settled = np.flatnonzero(busiest[order] <= levels * self.shares[order])
-        level = levels[settled[0]] if len(settled) else 0.0
+        already = np.cumsum(busiest[order]) - busiest[order]
+        levels = (self.least - already) / np.cumsum(self.shares[order][::-1])[::-1]
+        reached = np.flatnonzero(busiest[order] <= levels * self.shares[order])
+        level = levels[reached[0]] if len(reached) else 0.0
         return np.maximum(np.maximum(busiest, level * self.shares), _NO_SHARE)

@@ -94,7 +94,7 @@ def gates(
         moved, least = winner["replicas_moved"], least_replicas
     gap_ppm = -(-PPM * max(moved - least, 0) // moved) if moved else 0
     values |= {"eta": costs.total_seconds, "gap": gap_ppm}
-    found = [
+    rows = [
         LimitRow(f"limits.{name}", limit, value)
         for name, value in values.items()
         if (limit := _limit(spec, name)) is not None and value is not None
@@ -106,14 +106,14 @@ def gates(
     ]
     if disks and spec.cluster.sizes_known:
         nearest = max(disks, key=lambda peak: peak.size_bytes / (peak.disk_bytes or 1))
-        found.append(LimitRow("limits.disk_used", _allowed(spec, nearest), nearest.size_bytes, nearest.broker))
-    return found
+        rows.append(LimitRow("limits.disk_used", _allowed(spec, nearest), nearest.size_bytes, nearest.broker))
+    return rows
 
 
-def crossed(found: Sequence[LimitRow], spec: Spec, costs: Costs) -> list[str]:
+def crossed(rows: Sequence[LimitRow], spec: Spec, costs: Costs) -> list[str]:
     """A line for every gate that is crossed, with the key to change."""
     filled = {peak.broker: _overfull(spec, peak) for peak in filled_above(spec, costs)}
-    lines = [gate for gate in found if gate.crossed and (gate.key != "limits.disk_used" or gate.broker not in filled)]
+    lines = [gate for gate in rows if gate.crossed and (gate.key != "limits.disk_used" or gate.broker not in filled)]
     return [*map(_crossed, lines), *filled.values()]
 
 
@@ -154,23 +154,23 @@ def unsafe(spec: Spec, costs: Costs) -> Iterator[str]:
     arriving = Counter[tuple[int, str]]()
     for step in (step for batch in costs.batches for step in batch.steps):
         dirs = dict(zip(step.after, step.log_dirs, strict=False))
-        for to in brokers.keys() & {*step.adding, *step.dir_moves}:
-            path = dirs.get(to, ANY)
-            if brokers[to].cordoned:
-                arriving[to, ""] += 1
-            elif path in brokers[to].cordoned_log_dirs:
-                arriving[to, path] += 1
-    for (to, path), count in sorted(arriving.items()):
-        setting = f"cordoned.log.dirs={','.join(brokers[to].cordoned_log_dirs)}"
-        where = f"its log dir {path}" if path else "it"
+        for target in brokers.keys() & {*step.adding, *step.dir_moves}:
+            path = dirs.get(target, ANY)
+            if brokers[target].cordoned:
+                arriving[target, ""] += 1
+            elif path in brokers[target].cordoned_log_dirs:
+                arriving[target, path] += 1
+    for (target, path), count in sorted(arriving.items()):
+        setting = f"cordoned.log.dirs={','.join(brokers[target].cordoned_log_dirs)}"
+        place = f"its log dir {path}" if path else "it"
         yield (
-            f"{places[to]}: broker {to} is cordoned ({setting}), and the plan copies {counted(count, 'replica')} "
-            f"to {where}; allowed: changes.rebalance: leaders or none, placement on other brokers, or lift the cordon "
-            f"(kafka-configs.sh --entity-type brokers --entity-name {to} --alter --delete-config cordoned.log.dirs) "
-            "and capture the state again"
+            f"{places[target]}: broker {target} is cordoned ({setting}), and the plan copies "
+            f"{counted(count, 'replica')} to {place}; allowed: changes.rebalance: leaders or none, placement on other "
+            f"brokers, or lift the cordon (kafka-configs.sh --entity-type brokers --entity-name {target} --alter "
+            "--delete-config cordoned.log.dirs) and capture the state again"
         )
-    if stuck := endless(costs.batches, spec.execution.throttle_bytes_per_sec):
-        yield _never_complete(stuck, spec.execution.throttle_bytes_per_sec)
+    if endless_flows := endless(costs.batches, spec.execution.throttle_bytes_per_sec):
+        yield _never_complete(endless_flows, spec.execution.throttle_bytes_per_sec)
 
 
 def overfull_today(spec: Spec, costs: Costs) -> list[str]:
@@ -188,8 +188,8 @@ def overfull_today(spec: Spec, costs: Costs) -> list[str]:
 
 
 def _limit(spec: Spec, name: str) -> int | None:
-    found: int | None = getattr(spec.limits, LIMIT_FIELDS.get(name, name))
-    return found
+    limit: int | None = getattr(spec.limits, LIMIT_FIELDS.get(name, name))
+    return limit
 
 
 def _unjudged(spec: Spec) -> Iterator[str]:
@@ -197,28 +197,28 @@ def _unjudged(spec: Spec) -> Iterator[str]:
     cluster = spec.cluster
     if cluster.unsized or not cluster.sizes_known:
         count = cluster.unsized
-        who = "1 partition has no size" if count == 1 else f"{count or 'all'} partitions have no size"
-        yield from _cannot(spec, OF_SIZES, f", {who}; allowed: sizes for every partition, or no such limit")
+        subject = "1 partition has no size" if count == 1 else f"{count or 'all'} partitions have no size"
+        yield from _not_judged(spec, OF_SIZES, f", {subject}; allowed: sizes for every partition, or no such limit")
     if all(broker.rack is None for broker in brokers_after(spec)):
-        yield from _cannot(spec, OF_RACKS, ", no broker has a rack; allowed: racks, or no such limit")
+        yield from _not_judged(spec, OF_RACKS, ", no broker has a rack; allowed: racks, or no such limit")
     if spec.week is None:
-        why = ", the hours of the week are unknown; allowed: with cluster.load, or no such limit"
-        yield from _cannot(spec, ("worst_hour", "p99_hour"), why)
+        reason = ", the hours of the week are unknown; allowed: with cluster.load, or no such limit"
+        yield from _not_judged(spec, ("worst_hour", "p99_hour"), reason)
     network = [each.network_bytes_per_sec for each in brokers_after(spec) if each.id not in spec.changes.leaving]
     if spec.week is None or None in network:
-        why = ", the hours of the week or a broker's capacity.network are unknown"
-        yield from _cannot(spec, ("hours_above_capacity",), f"{why}; allowed: with both, or no such limit")
+        reason = ", the hours of the week or a broker's capacity.network are unknown"
+        yield from _not_judged(spec, ("hours_above_capacity",), f"{reason}; allowed: with both, or no such limit")
     disks = [row for row in brokers_after(spec) if row.id not in spec.changes.leaving and row.disk_bytes is None]
     if disks or not spec.growth.rates:
-        why = ", how topics grow or a broker's capacity.disk is unknown; allowed: with both, or no such limit"
-        yield from _cannot(spec, ("months_until_full",), why)
+        reason = ", how topics grow or a broker's capacity.disk is unknown; allowed: with both, or no such limit"
+        yield from _not_judged(spec, ("months_until_full",), reason)
     if spec.execution.throttle_bytes_per_sec is None:
-        yield from _cannot(spec, ("eta",), " with execution.throttle: none; allowed: a throttle, or no such limit")
+        yield from _not_judged(spec, ("eta",), " with execution.throttle: none; allowed: a throttle, or no such limit")
 
 
-def _cannot(spec: Spec, names: Sequence[str], why: str) -> Iterator[str]:
-    if asked := [f"limits.{name}" for name in names if _limit(spec, name) is not None]:
-        yield f"{' and '.join(asked)} can't be judged{why}"
+def _not_judged(spec: Spec, names: Sequence[str], reason: str) -> Iterator[str]:
+    if keys := [f"limits.{name}" for name in names if _limit(spec, name) is not None]:
+        yield f"{' and '.join(keys)} can't be judged{reason}"
 
 
 def _crossed(gate: LimitRow) -> str:
@@ -234,8 +234,8 @@ def _crossed(gate: LimitRow) -> str:
             needed += "" if gate.value < 60 else f" ({gate.value} s)"
         case _:
             needed, allowed = counted(gate.value, noun), counted(gate.limit, noun)
-    does = "lasts" if gate.key in AT_LEAST else "comes to"
-    return f"{gate.key}: the plan {does} {needed}, allowed: {bound_of(gate.key)} {allowed}"
+    verb = "lasts" if gate.key in AT_LEAST else "comes to"
+    return f"{gate.key}: the plan {verb} {needed}, allowed: {bound_of(gate.key)} {allowed}"
 
 
 def _allowed(spec: Spec, peak: Peak) -> int:
@@ -244,11 +244,11 @@ def _allowed(spec: Spec, peak: Peak) -> int:
 
 
 def _overfull(spec: Spec, peak: Peak) -> str:
-    asked = spec.limits.disk_used_ppm
+    limit_ppm = spec.limits.disk_used_ppm
     share = (
         ", its capacity.disk"
-        if asked is None
-        else f" ({percent(asked / 10_000)} of capacity.disk, {stated(peak.disk_bytes or 0)})"
+        if limit_ppm is None
+        else f" ({percent(limit_ppm / 10_000)} of capacity.disk, {stated(peak.disk_bytes or 0)})"
     )
     return (
         f"limits.disk_used: broker {peak.broker} holds {exactly(peak.size_bytes)} in batch "
@@ -261,11 +261,11 @@ def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | Non
     """A line about the flow with the highest rate: a throttle that lets it complete lets all of them complete."""
     worst = max(stuck, key=lambda flow: flow.produced_bytes_per_sec)
     others = f", nor {len(stuck) - 1} other pairs of a broker and a batch" if len(stuck) > 1 else ""
-    produced, enough = worst.produced_bytes_per_sec, ", which is enough for all of them" if len(stuck) > 1 else ""
+    produced, remark = worst.produced_bytes_per_sec, ", which is enough for all of them" if len(stuck) > 1 else ""
     return (
         f"execution.throttle: {stated(throttle_bytes_per_sec or 0)}/s never lets batch {worst.batch} complete{others}: "
         f"in it, producers alone write {size(produced)}/s to the partitions that broker {worst.broker} "
-        f"{_WHAT[worst.side]}; allowed: above {size(produced)}/s ({produced} bytes/s){enough}"
+        f"{_WHAT[worst.side]}; allowed: above {size(produced)}/s ({produced} bytes/s){remark}"
     )
 
 
@@ -290,7 +290,7 @@ def gate_noun(key: str) -> str:
 
 def gate_cells(key: str, value: int, limit: int, broker: int | None) -> tuple[str, str]:
     """The plan's value at a gate and the limit, as text; `limits.disk_used` names the broker."""
-    of = "" if broker is None else f" on broker {broker}"
+    on_broker = "" if broker is None else f" on broker {broker}"
     if key == "limits.gap":
         # The limit as written; below 0.01 %, the plan's value gets as many digits as needed.
         needed = gate_amount(key, value) if limit >= 100 else f"{value / 10_000:.4g} %"
@@ -298,6 +298,6 @@ def gate_cells(key: str, value: int, limit: int, broker: int | None) -> tuple[st
     if key in GATES_ON_RATES:
         return f"{beside(value, limit)}/s", f"{stated(limit)}/s"
     if key not in GATES_ON_BYTES:
-        return f"{gate_amount(key, value)}{of}", gate_amount(key, limit)
+        return f"{gate_amount(key, value)}{on_broker}", gate_amount(key, limit)
     # The limit as written, and the plan's value in the same unit.
-    return f"{beside(value, limit)}{of}", stated(limit)
+    return f"{beside(value, limit)}{on_broker}", stated(limit)

@@ -45,15 +45,15 @@ class Dirs:
         """Bytes of all replicas."""
         return sum(self.fixed_bytes.tolist()) + sum(self.sizes.tolist())
 
-    def held(self, places: IntArray) -> LongArray:
+    def loads(self, places: IntArray) -> LongArray:
         """(K,): bytes in each dir with the replicas at these places (N,), -1 for none."""
-        loads, there = self.fixed_bytes.copy(), places >= 0
-        np.add.at(loads, places[there], self.sizes[there])
+        loads, is_placed = self.fixed_bytes.copy(), places >= 0
+        np.add.at(loads, places[is_placed], self.sizes[is_placed])
         return loads
 
     def outside(self, places: IntArray) -> int:
         """The total bytes by which the dirs are outside of their windows."""
-        return int(distance(self.window, self.held(places)).sum())
+        return int(distance(self.window, self.loads(places)).sum())
 
     def moved(self, places: IntArray) -> BoolArray:
         """(N,): True for replicas that go from one dir to another."""
@@ -93,7 +93,7 @@ def pack(dirs: Dirs, work: float = MOST_WORK) -> Packed:
         outside = dirs.outside(places)
     # A lower bound: bytes that must leave dirs that are too full, or come to dirs that lack more than new replicas can
     # fill. A packing that is outside of the windows by some bytes may save as many.
-    coming, leaving = beyond(dirs.window, dirs.held(dirs.homes)).sum(axis=1).tolist()
+    coming, leaving = beyond(dirs.window, dirs.loads(dirs.homes)).sum(axis=1).tolist()
     coming -= int(dirs.sizes[dirs.homes < 0].sum())
     least = max(leaving - outside, coming - outside, 0)
     if solvable and dirs.bytes_moved(places) - least > _SMALL_GAP * least:
@@ -105,7 +105,7 @@ def pack(dirs: Dirs, work: float = MOST_WORK) -> Packed:
 def _first_packing(dirs: Dirs) -> IntArray:
     """Replicas stay in their dirs; new replicas, the largest first, go to the dir that lacks most."""
     places = dirs.homes.copy()
-    new, loads = np.flatnonzero(dirs.homes < 0), dirs.held(places)
+    new, loads = np.flatnonzero(dirs.homes < 0), dirs.loads(places)
     counts = np.bincount(places[places >= 0], minlength=len(loads))
     middle = dirs.window.sum(axis=0) // 2
     for replica in new[np.argsort(-dirs.sizes[new], kind="stable")].tolist():
@@ -122,7 +122,7 @@ def _improved(dirs: Dirs, places: IntArray) -> IntArray:
 
     Every move improves the packing, so the moves end.
     """
-    places, loads = places.copy(), dirs.held(places)
+    places, loads = places.copy(), dirs.loads(places)
     while len(places):
         gains, costs = _steps(dirs, places, loads)
         better = (gains > 0) | ((gains == 0) & (costs < 0))
@@ -141,13 +141,13 @@ def _improved(dirs: Dirs, places: IntArray) -> IntArray:
 
 def _steps(dirs: Dirs, places: IntArray, loads: LongArray) -> tuple[LongArray, LongArray]:
     """(N, K) each: for a replica's step to a dir, the bytes less outside of the windows, and the bytes it costs."""
-    sizes, each = dirs.sizes[:, None], np.arange(len(loads))[None, :]
-    now = distance(dirs.window, loads)
-    left = now[places] - distance(dirs.window[:, places], loads[places] - dirs.sizes)
-    gains = left[:, None] + now - distance(dirs.window, loads + sizes)
+    sizes, columns = dirs.sizes[:, None], np.arange(len(loads))[None, :]
+    distances = distance(dirs.window, loads)
+    gain_left = distances[places] - distance(dirs.window[:, places], loads[places] - dirs.sizes)
+    gains = gain_left[:, None] + distances - distance(dirs.window, loads + sizes)
     paid = np.where(dirs.moved(places), dirs.sizes, 0)[:, None]
-    costs = np.where((dirs.homes < 0)[:, None] | (each == dirs.homes[:, None]), 0, sizes) - paid
-    return np.where(each == places[:, None], _NEVER, gains), costs
+    costs = np.where((dirs.homes < 0)[:, None] | (columns == dirs.homes[:, None]), 0, sizes) - paid
+    return np.where(columns == places[:, None], _NEVER, gains), costs
 
 
 def _nearest(dirs: Dirs, places: IntArray, work: float) -> tuple[IntArray, bool]:
@@ -201,33 +201,35 @@ class _PackingModel(NamedTuple):
         """The model, with a packing to start from."""
         model, count = _cp_model().CpModel(), len(dirs.fixed_bytes)
         rows = np.flatnonzero(dirs.sizes).tolist()
-        variables = {(row, at): model.new_bool_var("") for row in rows for at in range(count)}
+        variables = {(row, place): model.new_bool_var("") for row in rows for place in range(count)}
         for row in rows:
-            model.add_exactly_one(variables[row, at] for at in range(count))
-        for (row, at), variable in variables.items():
-            model.add_hint(variable, int(places[row]) == at)
+            model.add_exactly_one(variables[row, place] for place in range(count))
+        for (row, place), variable in variables.items():
+            model.add_hint(variable, int(places[row]) == place)
         return cls(model, variables)
 
     def outside(self, dirs: Dirs, at_most: int) -> Any:
         """Bytes outside of the windows, at most `at_most` on each side of a window, as an expression."""
-        beyond = []
-        for at in range(len(dirs.fixed_bytes)):
-            own = {row: variable for (row, place), variable in self.variables.items() if place == at}
-            load = sum(int(dirs.sizes[row]) * variable for row, variable in own.items()) + int(dirs.fixed_bytes[at])
+        excess = []
+        for index in range(len(dirs.fixed_bytes)):
+            in_dir = {row: variable for (row, place), variable in self.variables.items() if place == index}
+            load = sum(int(dirs.sizes[row]) * variable for row, variable in in_dir.items()) + int(
+                dirs.fixed_bytes[index]
+            )
             over, under = (self.model.new_int_var(0, at_most, "") for _ in range(2))
-            self.model.add_linear_constraint(load + under - over, *dirs.window[:, at].tolist())
-            beyond += [over, under]
-        return sum(beyond)
+            self.model.add_linear_constraint(load + under - over, *dirs.window[:, index].tolist())
+            excess += [over, under]
+        return sum(excess)
 
     def bytes_moved(self, dirs: Dirs) -> Any:
         """Bytes that go from one dir to another, as an expression."""
-        leaves = ((row, at) for row, at in self.variables if dirs.homes[row] not in (-1, at))
-        return sum(int(dirs.sizes[row]) * self.variables[row, at] for row, at in leaves)
+        leaves = ((row, place) for row, place in self.variables if dirs.homes[row] not in (-1, place))
+        return sum(int(dirs.sizes[row]) * self.variables[row, place] for row, place in leaves)
 
     def chosen(self, solver: Any, places: IntArray) -> IntArray:
         """The places (N,) that the solver found; replicas without bytes stay where they were."""
-        found = places.copy()
-        for (row, at), variable in self.variables.items():
+        new_places = places.copy()
+        for (row, place), variable in self.variables.items():
             if solver.boolean_value(variable):
-                found[row] = at
-        return found
+                new_places[row] = place
+        return new_places

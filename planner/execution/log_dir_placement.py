@@ -66,30 +66,33 @@ def plan(spec: Spec, problem: Problem, assignment: IntArray) -> DirPlan | None:
     """The log dirs for an assignment (P, W), packed broker by broker; None unless the spec asks for them."""
     if spec.log_dirs.kind == "none":
         return None
-    lies = {(each.topic, each.partition, each.broker): each for each in spec.cluster.log_dirs.replicas}
-    held, dirs_of = _held(problem, assignment, lies), _dirs_of(spec)
-    work = min(MOST_WORK, _WORK_OF_ALL / max(len(held), 1))
+    dirs_now = {(each.topic, each.partition, each.broker): each for each in spec.cluster.log_dirs.replicas}
+    replicas, dirs_of = _replicas_held(problem, assignment, dirs_now), _dirs_of(spec)
+    work = min(MOST_WORK, _WORK_OF_ALL / max(len(replicas), 1))
     usable = {broker for broker, dirs in dirs_of.items() if any(log_dir.error is None for log_dir in dirs)}
-    before = _loads(((each.broker, each.path), each.size_bytes) for each in lies.values())
-    filled = [_Filled.of(spec, broker, dirs_of[broker], held[broker], work) for broker in sorted(held.keys() & usable)]
+    before = _loads(((each.broker, each.path), each.size_bytes) for each in dirs_now.values())
+    packed = [
+        _PackedBroker.of(spec, broker, dirs_of[broker], replicas[broker], work)
+        for broker in sorted(replicas.keys() & usable)
+    ]
     left_out = []
-    for broker in sorted(held.keys() - usable):
+    for broker in sorted(replicas.keys() - usable):
         errors = sorted({log_dir.error or "" for log_dir in dirs_of.get(broker, ())})
-        broken = f"each log dir there has an error ({', '.join(errors)})"
-        left_out.append((broker, broken if errors else "the log dirs there aren't known"))
+        reason = f"each log dir there has an error ({', '.join(errors)})"
+        left_out.append((broker, reason if errors else "the log dirs there aren't known"))
     moves = (
-        LogDirMoveRow(it.topic, it.partition, each.broker, it.home, path, it.size_bytes)
-        for each in filled
-        for it, path in each.placed()
-        if it.home is not None and it.home != path
+        LogDirMoveRow(replica.topic, replica.partition, each.broker, replica.home, path, replica.size_bytes)
+        for each in packed
+        for replica, path in each.placed()
+        if replica.home is not None and replica.home != path
     )
     return DirPlan(
         spec.log_dirs,
-        tuple(_described(each, before) for each in filled),
+        tuple(_described(each, before) for each in packed),
         tuple(left_out),
         tuple(sorted(moves, key=lambda move: (move.topic, move.partition, move.broker))),
-        {each.key(it): path for each in filled for it, path in each.placed() if it.home != path},
-        {key: each.path for key, each in lies.items()},
+        {each.key(replica): path for each in packed for replica, path in each.placed() if replica.home != path},
+        {key: each.path for key, each in dirs_now.items()},
     )
 
 
@@ -99,12 +102,12 @@ def with_log_dirs(
     """The changes with their log dirs, and changes of log dirs only; sorted by topic and partition."""
     if planned is None:
         return tuple(changed)
-    alone = {(move.topic, move.partition) for move in planned.moves} - {change.key for change in changed}
-    both = (*changed, *(_only_dirs(alone, problem) if alone else ()))
-    return tuple(_with_dirs(change, planned) for change in sorted(both, key=lambda change: change.key))
+    dirs_only = {(move.topic, move.partition) for move in planned.moves} - {change.key for change in changed}
+    all_changes = (*changed, *(_only_dirs(dirs_only, problem) if dirs_only else ()))
+    return tuple(_with_dirs(change, planned) for change in sorted(all_changes, key=lambda change: change.key))
 
 
-class _Held(NamedTuple):
+class _Replica(NamedTuple):
     """A replica that a broker holds afterwards; `home` is today's log dir, None if it has none or it is unknown.
 
     `comes`: the broker adds it. `free`: it may be in any log dir.
@@ -119,27 +122,27 @@ class _Held(NamedTuple):
     moving: bool
 
 
-class _Filled(NamedTuple):
+class _PackedBroker(NamedTuple):
     """A broker's replicas in its log dirs: the free ones, packed into the usable dirs, and the others."""
 
     broker: int
     dirs: tuple[LogDir, ...]
     usable: list[str]
-    free: list[_Held]
-    others: list[_Held]
+    free: list[_Replica]
+    others: list[_Replica]
     problem: Dirs
     packed: Packed
 
-    def key(self, replica: _Held) -> tuple[str, int, int]:
+    def key(self, replica: _Replica) -> tuple[str, int, int]:
         """A replica's key in a `DirPlan`."""
         return replica.topic, replica.partition, self.broker
 
-    def placed(self) -> list[tuple[_Held, str]]:
+    def placed(self) -> list[tuple[_Replica, str]]:
         """The free replicas with their log dirs."""
-        return [(each, self.usable[at]) for each, at in zip(self.free, self.packed.places.tolist(), strict=True)]
+        return [(each, self.usable[index]) for each, index in zip(self.free, self.packed.places.tolist(), strict=True)]
 
     @classmethod
-    def of(cls, spec: Spec, broker: int, dirs: tuple[LogDir, ...], replicas: Sequence[_Held], work: float) -> Self:
+    def of(cls, spec: Spec, broker: int, dirs: tuple[LogDir, ...], replicas: Sequence[_Replica], work: float) -> Self:
         """Packs a broker's replicas into its log dirs. Those in cordoned log dirs stay there."""
         cordoned = next(each.cordoned_log_dirs for each in spec.all_brokers if each.id == broker)
         working = [log_dir for log_dir in dirs if log_dir.error is None]
@@ -147,16 +150,16 @@ class _Filled(NamedTuple):
         if not usable and any(each.comes for each in replicas):
             # A plan that copies to a cordoned broker is refused, and its refusal names the log dir.
             usable, replicas = working, [each if each.comes else each._replace(free=False) for each in replicas]
-        paths = {log_dir.path: at for at, log_dir in enumerate(usable)}
+        paths = {log_dir.path: index for index, log_dir in enumerate(usable)}
         free = [each for each in replicas if each.free and (each.comes or each.home in paths)]
         others = [each for each in replicas if not (each.free and (each.comes or each.home in paths))]
-        settled = _loads((each.home, each.size_bytes) for each in others)
-        at_rest = np.array([settled[path].size_bytes for path in paths], dtype=np.int64)
-        total = sum(each.size_bytes for each in free) + int(at_rest.sum())
+        fixed_loads = _loads((each.home, each.size_bytes) for each in others)
+        fixed_bytes = np.array([fixed_loads[path].size_bytes for path in paths], dtype=np.int64)
+        total = sum(each.size_bytes for each in free) + int(fixed_bytes.sum())
         dirs_problem = Dirs(
             np.array([each.size_bytes for each in free], dtype=np.int64),
             np.array([paths[each.home] if each.home is not None else -1 for each in free], dtype=np.int64),
-            at_rest,
+            fixed_bytes,
             _window(spec, total, usable),
         )
         return cls(broker, dirs, list(paths), free, others, dirs_problem, pack(dirs_problem, work))
@@ -167,19 +170,19 @@ def _dirs_of(spec: Spec) -> dict[int, tuple[LogDir, ...]]:
 
     A current broker that holds replicas and didn't answer has none, because its replicas' log dirs are unknown.
     """
-    reported, held = dict(spec.cluster.log_dirs.brokers), brokers_holding(spec.cluster.topics)
-    found: dict[int, tuple[LogDir, ...]] = {}
+    reported, holding = dict(spec.cluster.log_dirs.brokers), brokers_holding(spec.cluster.topics)
+    by_broker: dict[int, tuple[LogDir, ...]] = {}
     for broker in spec.all_brokers:
         sizes = {log_dir.path: log_dir.disk_bytes for log_dir in broker.log_dirs}
-        dirs = reported.get(broker.id, () if broker.id in held else broker.log_dirs)
+        dirs = reported.get(broker.id, () if broker.id in holding else broker.log_dirs)
         sized = (replace(each, disk_bytes=sizes.get(each.path) or each.disk_bytes) for each in dirs)
-        found[broker.id] = tuple(sorted(sized, key=lambda each: each.path))
-    return found
+        by_broker[broker.id] = tuple(sorted(sized, key=lambda each: each.path))
+    return by_broker
 
 
-def _held(
-    problem: Problem, assignment: IntArray, lies: Mapping[tuple[str, int, int], ReplicaDir]
-) -> dict[int, list[_Held]]:
+def _replicas_held(
+    problem: Problem, assignment: IntArray, dirs_now: Mapping[tuple[str, int, int], ReplicaDir]
+) -> dict[int, list[_Replica]]:
     """Every replica that a broker holds afterwards, by broker and in the order of partitions, without new partitions.
 
     New partitions are created with kafka-topics, which can't be told a log dir.
@@ -188,28 +191,28 @@ def _held(
     brokers = assignment[rows, slots]
     stays = (problem.replicas[rows] == brokers[:, None]).any(axis=1)
     ids = problem.broker_ids.tolist()
-    held: defaultdict[int, list[_Held]] = defaultdict(list)
-    for row, at, kept in zip(rows.tolist(), brokers.tolist(), stays.tolist(), strict=True):
+    replicas_of: defaultdict[int, list[_Replica]] = defaultdict(list)
+    for row, broker, is_kept in zip(rows.tolist(), brokers.tolist(), stays.tolist(), strict=True):
         topic, partition = problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row])
-        lie = lies.get((topic, partition, ids[at])) if kept else None
+        entry = dirs_now.get((topic, partition, ids[broker])) if is_kept else None
         size_bytes = int(problem.size_bytes[row])
-        if lie is None and problem.leaders[row] >= 0:
+        if entry is None and problem.leaders[row] >= 0:
             # A new replica is copied from the leader's; if its size is unknown, the largest replica's size counts.
-            lie_of_leader = lies.get((topic, partition, ids[problem.leaders[row]]))
-            size_bytes = lie_of_leader.size_bytes if lie_of_leader else size_bytes
+            leader_entry = dirs_now.get((topic, partition, ids[problem.leaders[row]]))
+            size_bytes = leader_entry.size_bytes if leader_entry else size_bytes
         movable = len(topic) + len(str(partition)) <= _LONGEST_MOVABLE
-        held[ids[at]].append(
-            _Held(
+        replicas_of[ids[broker]].append(
+            _Replica(
                 topic,
                 partition,
-                lie.size_bytes if lie else size_bytes,
-                lie.path if lie else None,
-                not kept,
-                movable and (not kept or (lie is not None and not lie.moving and bool(problem.movable[row]))),
-                lie is not None and lie.moving,
+                entry.size_bytes if entry else size_bytes,
+                entry.path if entry else None,
+                not is_kept,
+                movable and (not is_kept or (entry is not None and not entry.moving and bool(problem.movable[row]))),
+                entry is not None and entry.moving,
             )
         )
-    return held
+    return replicas_of
 
 
 def _window(spec: Spec, total: int, dirs: Sequence[LogDir]) -> LongArray:
@@ -219,8 +222,8 @@ def _window(spec: Spec, total: int, dirs: Sequence[LogDir]) -> LongArray:
     """
     disks = [log_dir.disk_bytes for log_dir in dirs if log_dir.disk_bytes]
     weights = disks if len(disks) == len(dirs) else [1] * len(dirs)
-    width, whole = Fraction(str(spec.log_dirs.value)) / 100, sum(weights)
-    shares = [Fraction(total * weight, whole) for weight in weights]
+    width, total_weight = Fraction(str(spec.log_dirs.value)) / 100, sum(weights)
+    shares = [Fraction(total * weight, total_weight) for weight in weights]
     most = [max(floor(share * (1 + width)), ceil(share)) for share in shares]
     if weights is disks:
         most = [min(at_most, spec.limits.on_disk(disk)) for at_most, disk in zip(most, disks, strict=True)]
@@ -231,13 +234,13 @@ def _window(spec: Spec, total: int, dirs: Sequence[LogDir]) -> LongArray:
 
 def _loads(sizes: Iterable[tuple[object, int]]) -> defaultdict[object, LogDirLoad]:
     """The replicas and bytes of each key, from (key, bytes) of single replicas."""
-    found: defaultdict[object, LogDirLoad] = defaultdict(lambda: LogDirLoad(0, 0))
+    loads: defaultdict[object, LogDirLoad] = defaultdict(lambda: LogDirLoad(0, 0))
     for key, size_bytes in sizes:
-        found[key] = LogDirLoad(found[key].replicas + 1, found[key].size_bytes + size_bytes)
-    return found
+        loads[key] = LogDirLoad(loads[key].replicas + 1, loads[key].size_bytes + size_bytes)
+    return loads
 
 
-def _described(filled: _Filled, before: Mapping[object, LogDirLoad]) -> BrokerDirs:
+def _described(filled: _PackedBroker, before: Mapping[object, LogDirLoad]) -> BrokerDirs:
     placed = filled.placed()
     after = _loads(
         [(path, each.size_bytes) for each, path in placed] + [(each.home, each.size_bytes) for each in filled.others]
@@ -248,9 +251,9 @@ def _described(filled: _Filled, before: Mapping[object, LogDirLoad]) -> BrokerDi
         if each.home is not None and each.home != path:
             leaving[each.home] += each.size_bytes
     windows = dict(zip(filled.usable, zip(*filled.problem.window.tolist(), strict=True), strict=True))
-    nothing, rows, room = LogDirLoad(0, 0), list[LogDirRow](), dict[str, int]()
+    empty, rows, room = LogDirLoad(0, 0), list[LogDirRow](), dict[str, int]()
     for log_dir in filled.dirs:
-        held = before.get((filled.broker, log_dir.path), nothing)
+        load_before = before.get((filled.broker, log_dir.path), empty)
         least, most = windows.get(log_dir.path, (None, None))
         rows.append(
             LogDirRow(
@@ -259,8 +262,8 @@ def _described(filled: _Filled, before: Mapping[object, LogDirLoad]) -> BrokerDi
                 disk_bytes=log_dir.disk_bytes,
                 least_bytes=least,
                 most_bytes=most,
-                before=held,
-                after=after.get(log_dir.path, nothing),
+                before=load_before,
+                after=after.get(log_dir.path, empty),
                 bytes_in=arriving[log_dir.path],
                 bytes_out=leaving[log_dir.path],
             )
@@ -268,7 +271,7 @@ def _described(filled: _Filled, before: Mapping[object, LogDirLoad]) -> BrokerDi
         if log_dir.free_bytes is not None:
             room[log_dir.path] = log_dir.free_bytes
         elif log_dir.disk_bytes is not None:
-            room[log_dir.path] = max(log_dir.disk_bytes - held.size_bytes, 0)
+            room[log_dir.path] = max(log_dir.disk_bytes - load_before.size_bytes, 0)
     return BrokerDirs(
         filled.broker,
         tuple(rows),
@@ -286,9 +289,9 @@ def _with_dirs(change: PartitionChange, planned: DirPlan) -> PartitionChange:
     def key(broker: int) -> tuple[str, int, int]:
         return change.topic, change.partition, broker
 
-    gone = set(change.removing)
+    leaving = set(change.removing)
     before = (
-        planned.homes.get(key(broker), ANY) if broker in gone or key(broker) in planned.chosen else ANY
+        planned.homes.get(key(broker), ANY) if broker in leaving or key(broker) in planned.chosen else ANY
         for broker in change.before
     )
     after = (planned.chosen.get(key(broker), ANY) for broker in change.after)
@@ -301,7 +304,7 @@ def _only_dirs(names: set[PartitionKey], problem: Problem) -> Iterable[Partition
     for row, replicas in enumerate(today(problem).tolist()):
         topic, partition = problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row])
         if (topic, partition) in names:
-            brokers = tuple(ids[at] for at in replicas if at >= 0)
+            brokers = tuple(ids[broker] for broker in replicas if broker >= 0)
             leader = ids[problem.leaders[row]] if problem.leaders[row] >= 0 else None
             size_bytes = int(problem.size_bytes[row])
             yield PartitionChange(topic, partition, brokers, brokers, leader, size_bytes, Reason.BALANCE_LOG_DIRS)

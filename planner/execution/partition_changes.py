@@ -36,30 +36,30 @@ def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ..
     # In the order of Reason: the first that applies is the reason.
     otherwise = np.ones(problem.rows, dtype=bool)
     together = without_common_broker(problem) | (broken["together"] & ~moved)
-    led = broken["leader"] | badly_led(problem, before, problem.leaders)
-    applies = [leaves, outside & moved, uneven & moved, resized, together, moved, led, otherwise]
+    wrong_leader = broken["leader"] | badly_led(problem, before, problem.leaders)
+    applies = [leaves, outside & moved, uneven & moved, resized, together, moved, wrong_leader, otherwise]
     reasons, names = np.argmax(np.stack(applies), axis=0), tuple(Reason)
     ids = problem.broker_ids.tolist()
-    named = zip(rows.tolist(), before[rows].tolist(), assignment[rows].tolist(), strict=True)
-    found = (
+    lists = zip(rows.tolist(), before[rows].tolist(), assignment[rows].tolist(), strict=True)
+    changed = (
         PartitionChange(
             topic=problem.topic_names[problem.topic_of[row]],
             partition=int(problem.partition_ids[row]),
-            before=_named(ids, old),
-            after=_named(ids, new),
+            before=_broker_ids(ids, old),
+            after=_broker_ids(ids, new),
             leader_before=ids[problem.leaders[row]] if problem.leaders[row] >= 0 else None,
             size_bytes=int(problem.size_bytes[row]),
             reason=names[reasons[row]],
         )
-        for row, old, new in named
+        for row, old, new in lists
     )
-    return with_down(found, problem)
+    return with_down(changed, problem)
 
 
 def with_down(changed: Iterable[PartitionChange], problem: Problem) -> tuple[PartitionChange, ...]:
     """The changes, each with the brokers that the partition leaves and that are down today."""
-    off = frozenset[int](() if problem.out_of_sync is None else problem.broker_ids[problem.out_of_sync].tolist())
-    return tuple(replace(each, down=off.intersection(each.removing)) if off else each for each in changed)
+    down = frozenset[int](() if problem.out_of_sync is None else problem.broker_ids[problem.out_of_sync].tolist())
+    return tuple(replace(each, down=down.intersection(each.removing)) if down else each for each in changed)
 
 
 def bytes_in_and_out(problem: Problem, assignment: IntArray) -> tuple[LongArray, LongArray]:
@@ -69,7 +69,7 @@ def bytes_in_and_out(problem: Problem, assignment: IntArray) -> tuple[LongArray,
     return sums_at(count, assignment[rows, slots], copied), sums_at(count, problem.copied_from[rows], copied)
 
 
-def _named(ids: list[int], brokers: list[int]) -> tuple[int, ...]:
+def _broker_ids(ids: list[int], brokers: list[int]) -> tuple[int, ...]:
     return tuple(ids[broker] for broker in brokers if broker >= 0)
 
 
@@ -168,8 +168,8 @@ def replica_lists(
     """
     size, fewest = at_most or len(change.adding) or 1, min(len(change.before), len(change.after))
     current, reached = change.before, tuple(broker for broker in change.before if broker not in change.down)
-    while len({*change.after} - {*reached}) > (more := max(size, fewest - len(reached))):
-        for _ in range(more):
+    while len({*change.after} - {*reached}) > (count := max(size, fewest - len(reached))):
+        for _ in range(count):
             reached = _one_replica_on(reached, change, racks)
         yield current, reached
         current = reached

@@ -55,14 +55,14 @@ def with_defaults(spec: Spec, problem: Problem, assignment: IntArray, changed: S
     stated, throttle, rules = spec.execution, spec.execution.throttle_bytes_per_sec, spec.execution.batches
     sized = spec.cluster.sizes_known and not spec.cluster.unsized
     derived = []
-    for key, value, why in _LIMITS:
+    for key, value, reason in _LIMITS:
         if f"batches.{key}" in stated.unset and not (sized and key == "moves_per_broker"):
             field, text = ("seconds", "1h") if key == "duration" else (key, str(value))
             rules = structs.replace(rules, **{field: value})
-            derived.append(DerivedRow(f"execution.batches.{key}", text, why))
+            derived.append(DerivedRow(f"execution.batches.{key}", text, reason))
     if "throttle" in stated.unset:
-        throttle, why = _throttle(spec, problem, assignment, changed, rules)
-        derived = [DerivedRow("execution.throttle", f"{throttle // _MEGABYTE}MB/s", why), *derived]
+        throttle, reason = _throttle(spec, problem, assignment, changed, rules)
+        derived = [DerivedRow("execution.throttle", f"{throttle // _MEGABYTE}MB/s", reason), *derived]
     if rules.seconds is not None and rules.bytes_per_sec is None:
         # Without a throttle, batches are as large as they would be with the derived throttle.
         rate = throttle or _throttle(spec, problem, assignment, changed, rules)[0]
@@ -74,7 +74,7 @@ def _throttle(
     spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange], rules: BatchRules
 ) -> tuple[int, str]:
     """Bytes/s and the reason: a share of the networks' free rate, plus the producers' rate to what moves if high."""
-    rate, why = _room(spec, problem, assignment)
+    rate, reason = _free_rate(spec, problem, assignment)
     racks = {broker.id: broker.rack for broker in brokers_after(spec) if broker.rack is not None}
     written = [change for change in changed if change.bytes_in_per_sec]
     if rules.seconds is None:
@@ -85,31 +85,31 @@ def _throttle(
     # The most bytes/s that producers can take of the throttle, however the batches are cut.
     produced = max((flow.produced_bytes_per_sec for batch in batches for flow in flows(batch)), default=0)
     if 2 * produced <= rate:
-        return rate, why
+        return rate, reason
     above = -(-produced // _MEGABYTE) * _MEGABYTE
-    return rate + above, f"{why}; and {size(produced)}/s on top, which producers write to partitions that move"
+    return rate + above, f"{reason}; and {size(produced)}/s on top, which producers write to partitions that move"
 
 
-def _room(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]:
+def _free_rate(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int, str]:
     """A share of the least free rate of any stated network, and the reason; the constant if no network is stated."""
     brokers = spec.all_brokers
     networks = {each.id: each.network_bytes_per_sec for each in brokers if each.network_bytes_per_sec is not None}
-    kafkas = "the rate in Kafka's own documentation, because {} states capacity.network"
+    kafka_rate = "the rate in Kafka's own documentation, because {} states capacity.network"
     if not networks:
-        return THROTTLE_BYTES_PER_SEC, kafkas.format("no broker")
+        return THROTTLE_BYTES_PER_SEC, kafka_rate.format("no broker")
     # The rate on each network in its busier direction, before or after the plan; 0 without rates.
     traffic = [MEASURES.index("network_in"), MEASURES.index("network_out")]
     states = ((today(problem), problem.leaders), (assignment, leaders_after(problem, assignment)))
     sums = [on_all_brokers(problem, replicas, leaders)[traffic] for replicas, leaders in states]
     used = dict(zip(problem.broker_ids.tolist(), np.max(np.concatenate(sums), axis=0).tolist(), strict=True))
-    left = {broker: max(rate - used[broker], 0) for broker, rate in networks.items()}
-    least = min(left, key=lambda broker: (left[broker], broker))
-    rate = max(quarter := left[least] // NETWORK_SHARE // _MEGABYTE, 1) * _MEGABYTE
+    rate_left = {broker: max(rate - used[broker], 0) for broker, rate in networks.items()}
+    least = min(rate_left, key=lambda broker: (rate_left[broker], broker))
+    rate = max(quarter := rate_left[least] // NETWORK_SHARE // _MEGABYTE, 1) * _MEGABYTE
     if len(networks) < len(brokers) and rate > THROTTLE_BYTES_PER_SEC:
-        return THROTTLE_BYTES_PER_SEC, kafkas.format("not every broker")
-    known = measured(problem) == len(MEASURES)
+        return THROTTLE_BYTES_PER_SEC, kafka_rate.format("not every broker")
+    rates_known = measured(problem) == len(MEASURES)
     share = "a quarter" if quarter else "the lowest default, although that is more than a quarter"
     network = f"broker {least}'s network"
-    if known:
-        return rate, f"{share} of the {size(left[least])}/s that clients and replication leave of {network}"
-    return rate, f"{share} of {network} of {size(left[least])}/s; what clients use is unknown (no cluster.rates)"
+    if rates_known:
+        return rate, f"{share} of the {size(rate_left[least])}/s that clients and replication leave of {network}"
+    return rate, f"{share} of {network} of {size(rate_left[least])}/s; what clients use is unknown (no cluster.rates)"
