@@ -25,8 +25,8 @@ _WITHOUT_RATES = 3
 
 def measured(problem: Problem) -> int:
     """The number of MEASURES, counted from the first, that aren't all 0 in this problem."""
-    known = bool(problem.bytes_in_per_sec.any() or problem.bytes_out_per_sec.any())
-    return len(MEASURES) if known else _WITHOUT_RATES
+    has_rates = bool(problem.bytes_in_per_sec.any() or problem.bytes_out_per_sec.any())
+    return len(MEASURES) if has_rates else _WITHOUT_RATES
 
 
 def leaders_after(problem: Problem, assignment: IntArray) -> IntArray:
@@ -38,8 +38,8 @@ def leaders_after(problem: Problem, assignment: IntArray) -> IntArray:
     """
     first, anew = assignment[:, 0], problem.may_lead_anew
     if problem.out_of_sync is not None:
-        stays = (assignment == problem.leaders[:, None]).any(axis=1) & (problem.leaders >= 0)
-        anew = anew & ~(np.append(problem.out_of_sync, False)[first] & stays)
+        keeps_leader = (assignment == problem.leaders[:, None]).any(axis=1) & (problem.leaders >= 0)
+        anew = anew & ~(np.append(problem.out_of_sync, False)[first] & keeps_leader)
     return np.where(anew, first, problem.leaders)
 
 
@@ -55,15 +55,15 @@ def loads(problem: Problem, assignment: IntArray, leaders: IntArray | None = Non
 
 def disks_at_least(problem: Problem, assignment: IntArray) -> LongArray:
     """(B,): the disk limits, raised to the bytes that an assignment (P, W) puts on a broker; -1 without a limit."""
-    limits, held = problem.disk_limit_bytes.copy(), loads(problem, assignment)[0]
-    limits[problem.targets] = np.where(limits[problem.targets] < 0, -1, np.maximum(limits[problem.targets], held))
+    limits, bytes_on = problem.disk_limit_bytes.copy(), loads(problem, assignment)[0]
+    limits[problem.targets] = np.where(limits[problem.targets] < 0, -1, np.maximum(limits[problem.targets], bytes_on))
     return limits
 
 
 def on_all_brokers(problem: Problem, replicas: IntArray, leaders: IntArray) -> LongArray:
     """(5, B): MEASURES of every broker of the problem, including those that leave."""
-    here = np.arange(len(problem.broker_ids), dtype=np.int32)
-    return _sums(problem, replicas, leaders, np.zeros_like(problem.topic_of), (1, len(MEASURES), here))[0]
+    columns = np.arange(len(problem.broker_ids), dtype=np.int32)
+    return _sums(problem, replicas, leaders, np.zeros_like(problem.topic_of), (1, len(MEASURES), columns))[0]
 
 
 def by_group(
@@ -114,7 +114,7 @@ class Week:
 
     def loads(self, assignment: IntArray, leaders: IntArray) -> LongArray:
         """(2, B, 168): bytes/s in and out of every broker of the problem under an assignment (P, W) and its leaders."""
-        carried = _Carried.of(self.problem, assignment, leaders)
+        carried = _Traffic.of(self.problem, assignment, leaders)
         return np.concatenate([carried.loads(hours) for hours in self.hours], axis=2)
 
     def judged(self, assignment: IntArray, leaders: IntArray | None = None) -> tuple[int, ...]:
@@ -126,8 +126,8 @@ class Week:
         worst = loads.max(axis=(1, 2), initial=0)
         of_targets = loads[:, problem.targets].reshape(2, -1)
         rank = -(-99 * of_targets.shape[1] // 100) - 1
-        usual = np.partition(of_targets, rank, axis=1)[:, rank]
-        return int(worst.max()), *worst.tolist(), *usual.tolist(), self.above_capacity(loads)
+        p99 = np.partition(of_targets, rank, axis=1)[:, rank]
+        return int(worst.max()), *worst.tolist(), *p99.tolist(), self.above_capacity(loads)
 
     def above_capacity(self, loads: LongArray) -> int:
         """Brokers' hours with more traffic (2, B, 168), in or out, than the stated capacity; -1 if none is stated."""
@@ -148,51 +148,51 @@ class Week:
         above = np.zeros_like(worst)
         most = 2**62 // max(1, self.hours.size // 2 * (self.problem.width + 1))
         factors = compounded(growth, months).T
-        carried = [_Carried.of(self.problem, *state) for state in states]
+        carried = [_Traffic.of(self.problem, *state) for state in states]
         for month, factor in enumerate(np.tile(factors[:, self.problem.topic_of, None], (1, 2, 1))):
             for hours in self.hours:
                 grown = np.rint(np.minimum(hours * factor, most))
-                for at, each in enumerate(carried):
+                for index, each in enumerate(carried):
                     loads = each.loads(grown)
-                    worst[month, at] = max(worst[month, at], loads.max(initial=0))
-                    above[month, at] += self.above_capacity(loads)
+                    worst[month, index] = max(worst[month, index], loads.max(initial=0))
+                    above[month, index] += self.above_capacity(loads)
         return worst, np.maximum(above, -1)
 
 
 @dataclass(frozen=True, eq=False)
-class _Carried:
+class _Traffic:
     """The traffic of each partition on brokers, (3B, 2P): a row per broker for what it receives, then for what
-    followers fetch from it, then for what consumers fetch, in parts of `whole`; a column per partition for what is
+    followers fetch from it, then for what consumers fetch, in `total_parts`; a column per partition for what is
     written, then for what is read.
     """
 
     times: scipy.sparse.csc_array
-    whole: int
+    total_parts: int
 
     @classmethod
     def of(cls, problem: Problem, assignment: IntArray, leaders: IntArray) -> Self:
         """The traffic of an assignment (P, W) with leaders (P,)."""
         count, replicas = len(problem.broker_ids), assignment.T
-        sources, parts, whole = read_from(problem, assignment, leaders)
+        sources, parts, total_parts = read_from(problem, assignment, leaders)
         followers = np.maximum((replicas >= 0).sum(axis=0) - 1, 0)
-        led = np.where(leaders < 0, -1, count + leaders)
-        written = np.vstack([replicas, led]), np.vstack([np.ones_like(replicas), followers])
+        leader_rows = np.where(leaders < 0, -1, count + leaders)
+        written = np.vstack([replicas, leader_rows]), np.vstack([np.ones_like(replicas), followers])
         cells, ends = [], [np.zeros(1, dtype=np.int64)]
         for rows, times in (written, (np.where(sources < 0, -1, 2 * count + sources), parts)):
-            kept = (rows >= 0) & (times > 0)
-            ends.append(kept.sum(axis=0))
+            is_carried = (rows >= 0) & (times > 0)
+            ends.append(is_carried.sum(axis=0))
             # All rows of a column together.
-            by_column = np.ascontiguousarray(kept.T)
+            by_column = np.ascontiguousarray(is_carried.T)
             cells.append((times.T[by_column], rows.T[by_column]))
         data, rows = (np.concatenate(each) for each in zip(*cells, strict=True))
         starts = np.concatenate(ends).cumsum()
         arrays = data.astype(np.float64), rows.astype(np.int32), starts.astype(np.int32)
-        return cls(scipy.sparse.csc_array(arrays, shape=(3 * count, 2 * problem.rows)), whole)
+        return cls(scipy.sparse.csc_array(arrays, shape=(3 * count, 2 * problem.rows)), total_parts)
 
     def loads(self, hours: FloatArray) -> LongArray:
         """(2, B, n): bytes/s in and out of every broker in these hours (2P, n)."""
         received, followed, consumed = (self.times @ hours).reshape(3, -1, hours.shape[1])
-        return np.stack([received, followed + np.floor(consumed / self.whole)]).astype(np.int64)
+        return np.stack([received, followed + np.floor(consumed / self.total_parts)]).astype(np.int64)
 
 
 def read_from(problem: Problem, replicas: IntArray, leaders: IntArray) -> tuple[IntArray, LongArray, int]:
@@ -210,12 +210,12 @@ def read_from(problem: Problem, replicas: IntArray, leaders: IntArray) -> tuple[
     unit = int(np.gcd.reduce(problem.read_in_racks, initial=PPM))
     # The last one is for replicas on no broker, or in no rack.
     racks, of_racks = np.append(problem.broker_racks, -1)[sources], np.append(problem.read_in_racks // unit, 0)
-    for at in range(1, len(racks)):
-        parts[at] = of_racks[racks[at]] * (racks[:at] != racks[at]).all(axis=0)
-    whole = PPM // unit
-    parts[0] = whole - parts[1:].sum(axis=0)
+    for position in range(1, len(racks)):
+        parts[position] = of_racks[racks[position]] * (racks[:position] != racks[position]).all(axis=0)
+    total_parts = PPM // unit
+    parts[0] = total_parts - parts[1:].sum(axis=0)
     parts[:, leaders < 0] = 0
-    return sources, parts, whole
+    return sources, parts, total_parts
 
 
 def replicated_across_racks(problem: Problem, replicas: IntArray, leaders: IntArray) -> int:
@@ -230,30 +230,30 @@ def read_across_racks(problem: Problem, replicas: IntArray, leaders: IntArray, r
 
     They read from leaders; with `nearest`, from a replica in their rack if there is one (KIP-392).
     """
-    at = problem.rack_names.index(rack) if rack in problem.rack_names else -2
-    there = problem.broker_racks[leaders] == at
+    rack_number = problem.rack_names.index(rack) if rack in problem.rack_names else -2
+    is_local = problem.broker_racks[leaders] == rack_number
     if nearest:
-        there |= ((replicas >= 0) & (problem.broker_racks[replicas] == at)).any(axis=1)
-    return int(problem.bytes_out_per_sec[(leaders >= 0) & ~there].sum())
+        is_local |= ((replicas >= 0) & (problem.broker_racks[replicas] == rack_number)).any(axis=1)
+    return int(problem.bytes_out_per_sec[(leaders >= 0) & ~is_local].sum())
 
 
 def _sums(
     problem: Problem, replicas: IntArray, leaders: IntArray, groups: IntArray, shape: tuple[int, int, IntArray]
 ) -> LongArray:
     """(count, measures, columns): the sums. `shape`: count, measures, and each broker's column or -1."""
-    count, measures, here = shape
-    columns = int(here.max(initial=-1)) + 1
+    count, measures, column_of = shape
+    columns = int(column_of.max(initial=-1)) + 1
     first = groups.astype(np.int64) * columns
     sums = np.zeros((measures, count * columns), dtype=np.int64)
     of_replicas = (problem.size_bytes, problem.bytes_in_per_sec)
     for position in replicas.T:
-        rows, cells = _cells(position, first, here)
+        rows, cells = _cells(position, first, column_of)
         sums[0] += np.bincount(cells, minlength=count * columns)
         for total, values in zip(sums[2:4], of_replicas, strict=False):
             # Exact, unlike a weighted count of floats.
             np.add.at(total, cells, values[rows])
     if measures > 1:
-        rows, cells = _cells(leaders, first, here)
+        rows, cells = _cells(leaders, first, column_of)
         sums[1] = np.bincount(cells, minlength=count * columns)
     if measures > _WITHOUT_RATES:
         followers = np.maximum((np.asfortranarray(replicas) >= 0).sum(axis=1) - 1, 0)
@@ -262,19 +262,19 @@ def _sums(
     return sums.reshape(measures, count, columns).transpose(1, 0, 2)
 
 
-def _cells(brokers: IntArray, first: LongArray, here: IntArray) -> tuple[LongArray | slice, LongArray]:
+def _cells(brokers: IntArray, first: LongArray, column_of: IntArray) -> tuple[LongArray | slice, LongArray]:
     """The partitions whose broker (P,) has a column, and the flat (group, column) of each."""
-    at = here[brokers]
+    columns = column_of[brokers]
     if brokers.min(initial=0) < 0:
-        at[brokers < 0] = -1
-    if at.min(initial=0) >= 0:
-        return slice(None), first + at
-    rows = np.flatnonzero(at >= 0)
-    return rows, first[rows] + at[rows]
+        columns[brokers < 0] = -1
+    if columns.min(initial=0) >= 0:
+        return slice(None), first + columns
+    rows = np.flatnonzero(columns >= 0)
+    return rows, first[rows] + columns[rows]
 
 
 def rack_leaders(problem: Problem, leaders: LongArray) -> LongArray:
     """(C,): leaders in the rack that has most, from the leaders (C, Bt) on each target broker; 0 without racks."""
     racks = problem.broker_racks[problem.targets]
-    inside = (racks[:, None] == np.arange(len(problem.rack_names))).astype(np.int64)
-    return (leaders @ inside).max(axis=1, initial=0)
+    in_rack = (racks[:, None] == np.arange(len(problem.rack_names))).astype(np.int64)
+    return (leaders @ in_rack).max(axis=1, initial=0)

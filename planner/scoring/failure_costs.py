@@ -30,12 +30,12 @@ class Fragile:
     @classmethod
     def of(cls, problem: Problem) -> Self:
         """The partitions with `min.insync.replicas` replicas or fewer, today or after the change."""
-        felt = np.zeros(problem.rows, dtype=bool)
+        is_fragile = np.zeros(problem.rows, dtype=bool)
         for factors in (problem.replication_factors, (problem.replicas >= 0).sum(axis=1)):
-            felt |= (factors > 0) & (factors == effective_min_insync(problem.min_insync, factors))
+            is_fragile |= (factors > 0) & (factors == effective_min_insync(problem.min_insync, factors))
         # A leaving broker holds partitions today, and still does if a budget leaves some for a later step.
-        brokers = len(problem.broker_ids) if felt.any() else 0
-        return cls(np.flatnonzero(felt), len(problem.rack_names) + brokers)
+        brokers = len(problem.broker_ids) if is_fragile.any() else 0
+        return cls(np.flatnonzero(is_fragile), len(problem.rack_names) + brokers)
 
 
 def lost_by_group(problem: Problem, fragile: Fragile, assignment: IntArray, groups: IntArray, count: int) -> LongArray:
@@ -43,41 +43,41 @@ def lost_by_group(problem: Problem, fragile: Fragile, assignment: IntArray, grou
     that fails alone.
     """
     racks = len(problem.rack_names)
-    found = np.zeros((count, fragile.width), dtype=np.int64)
+    lost = np.zeros((count, fragile.width), dtype=np.int64)
     if racks:
-        _add_racks(problem, assignment, groups, found)
+        _add_racks(problem, assignment, groups, lost)
     if fragile.width > racks:
-        held, within = assignment[fragile.rows], groups[fragile.rows]
-        factors = (held >= 0).sum(axis=1)
+        replicas, row_groups = assignment[fragile.rows], groups[fragile.rows]
+        factors = (replicas >= 0).sum(axis=1)
         refused = factors == effective_min_insync(problem.min_insync[fragile.rows], factors)
         packed = ((factors == 1).astype(np.int64) << _SHIFT) + refused
-        rows, slots = np.nonzero((held >= 0) & (packed > 0)[:, None])
-        np.add.at(found, (within[rows], racks + held[rows, slots]), packed[rows])
-    return found
+        rows, slots = np.nonzero((replicas >= 0) & (packed > 0)[:, None])
+        np.add.at(lost, (row_groups[rows], racks + replicas[rows, slots]), packed[rows])
+    return lost
 
 
 def worst_losses(problem: Problem, total: LongArray) -> dict[str, LongArray]:
     """The worst broker's and rack's counts, (C,) each, of the sums (C, width) of C candidates."""
     racks = len(problem.rack_names)
-    found = {}
+    losses = {}
     for name, part in (("broker", total[:, racks:]), ("rack", total[:, :racks])):
-        found[f"{name}_offline"] = (part >> _SHIFT).max(axis=1, initial=0)
-        found[f"{name}_refused"] = (part & _LOW).max(axis=1, initial=0)
-    return found
+        losses[f"{name}_offline"] = (part >> _SHIFT).max(axis=1, initial=0)
+        losses[f"{name}_refused"] = (part & _LOW).max(axis=1, initial=0)
+    return losses
 
 
-def _add_racks(problem: Problem, assignment: IntArray, groups: IntArray, found: LongArray) -> None:
+def _add_racks(problem: Problem, assignment: IntArray, groups: IntArray, lost: LongArray) -> None:
     """Add what each rack's failure costs each group; a rack counts once per partition, at its first replica there."""
     slots = np.ascontiguousarray(assignment.T)
     racks = np.append(problem.broker_racks, -1)[slots]
-    inside, first = np.ones(slots.shape, dtype=np.int8), racks >= 0
-    for one, other in combinations(range(len(slots)), 2):
-        same = racks[one] == racks[other]
-        inside[one] += same
-        inside[other] += same
+    in_rack, first = np.ones(slots.shape, dtype=np.int8), racks >= 0
+    for slot, other in combinations(range(len(slots)), 2):
+        same = racks[slot] == racks[other]
+        in_rack[slot] += same
+        in_rack[other] += same
         first[other] &= ~same
     factors = (slots >= 0).sum(axis=0)
-    left = factors - inside
-    columns, rows = np.nonzero(first & (left < effective_min_insync(problem.min_insync, factors)))
-    packed = ((left[columns, rows] == 0).astype(np.int64) << _SHIFT) + 1
-    np.add.at(found, (groups[rows], racks[columns, rows]), packed)
+    surviving = factors - in_rack
+    columns, rows = np.nonzero(first & (surviving < effective_min_insync(problem.min_insync, factors)))
+    packed = ((surviving[columns, rows] == 0).astype(np.int64) << _SHIFT) + 1
+    np.add.at(lost, (groups[rows], racks[columns, rows]), packed)

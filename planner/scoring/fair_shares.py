@@ -86,8 +86,8 @@ def per_rack(sizes: LongArray, factor: int) -> tuple[LongArray, LongArray]:
         level += np.minimum(sizes, level).sum(axis=-1, keepdims=True) < factor
     most = np.minimum(sizes, level)
     # If the last level is filled completely, least is most; otherwise shares would come out as if there was a choice.
-    filled = most.sum(axis=-1, keepdims=True) == factor
-    return np.where(filled, most, np.minimum(sizes, np.maximum(level - 1, 0))), most
+    is_filled = most.sum(axis=-1, keepdims=True) == factor
+    return np.where(is_filled, most, np.minimum(sizes, np.maximum(level - 1, 0))), most
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class FairShares:
     def of_sets(cls, problem: Problem, sets: TopicsBySet) -> Self:
         """The fair shares with rules of placement: set by set, each within its brokers, and added up."""
         rule, disk, network = rack_rule(problem), disk_weights(problem), network_weights(problem)
-        within = sets.brokers[sets.of_topic]
+        usable = sets.brokers[sets.of_topic]
         ones = np.ones(problem.rows, dtype=np.int64)
 
         def filled(values: LongArray, weighing: LongArray) -> Shares:
@@ -164,11 +164,11 @@ class FairShares:
                 _filling(problem, np.where(rows, values, 0), _total, weighing * brokers, rule)
                 for rows, brokers in rows_of_sets(problem, sets)
             )
-            return _added([water_filled(filling) for filling in fillings])
+            return _sum_shares([water_filled(filling) for filling in fillings])
 
         return cls(
             replicas=_as_integers(filled(ones, disk)),
-            topic_replicas=water_filled(_filling(problem, ones, partial(_topic_sums, problem), disk * within, rule)),
+            topic_replicas=water_filled(_filling(problem, ones, partial(_topic_sums, problem), disk * usable, rule)),
             disk=filled(problem.size_bytes, disk),
             network_in=filled(problem.bytes_in_per_sec, network),
             **_of_leaders(problem),
@@ -205,8 +205,8 @@ def fair_shares(problem: Problem) -> FairShares:
 def _of_leaders(problem: Problem) -> dict[str, Shares]:
     """The shares of `FairShares` that depend on leaders, each topic's among the brokers that should lead it."""
     network = network_weights(problem)
-    led = problem.is_led.astype(np.int64)
-    leaders, sent = _topic_sums(problem, led[:, None]), sent_by_leader(problem) * led
+    is_led = problem.is_led.astype(np.int64)
+    leaders, sent = _topic_sums(problem, is_led[:, None]), sent_by_leader(problem) * is_led
     # Bytes times weights are beyond 64 bits.
     weighing = network.astype(object)
     if (sets := TopicsBySet.of(problem.leading_targets)) is None:
@@ -222,14 +222,14 @@ def _of_leaders(problem: Problem) -> dict[str, Shares]:
             "topic_leaders": _proportional(leaders, network),
             "network_out": _proportional(_total(sent[:, None]), weighing),
         }
-    every = rows_of_sets(problem, sets)
+    set_rows = rows_of_sets(problem, sets)
 
     def by_weight(values: LongArray) -> Shares:
-        totals = ((_total(np.where(rows, values, 0)[:, None]), brokers) for rows, brokers in every)
-        return _added([_proportional(total, weighing * brokers) for total, brokers in totals])
+        totals = ((_total(np.where(rows, values, 0)[:, None]), brokers) for rows, brokers in set_rows)
+        return _sum_shares([_proportional(total, weighing * brokers) for total, brokers in totals])
 
     return {
-        "leaders": _as_integers(by_weight(led)),
+        "leaders": _as_integers(by_weight(is_led)),
         "topic_leaders": _proportional(leaders, network * sets.brokers[sets.of_topic]),
         "network_out": by_weight(sent),
     }
@@ -245,10 +245,10 @@ def _as_weights(shares: Shares) -> LongArray:
 def rows_of_sets(problem: Problem, sets: TopicsBySet) -> list[tuple[BoolArray, BoolArray]]:
     """For each set: the partitions (P,) of its topics, and its brokers (Bt,)."""
     of_row = sets.of_topic[problem.topic_of]
-    return [(of_row == at, brokers) for at, brokers in enumerate(sets.brokers)]
+    return [(of_row == number, brokers) for number, brokers in enumerate(sets.brokers)]
 
 
-def _added(shares: list[Shares]) -> Shares:
+def _sum_shares(shares: list[Shares]) -> Shares:
     """The sum of exact shares (1, Bt); if all brokers' are equal, as the total over the number of brokers."""
     sums = [sum(of_broker, Fraction(0)) for of_broker in zip(*(each.fractions for each in shares), strict=True)]
     width = len(sums)
@@ -302,13 +302,13 @@ def water_filled(filling: ShareFilling) -> Shares:
     Racks above their `most` are pinned first, because that raises the level of the others; then those below `least`.
     """
     pinned = np.full_like(filling.least, -1)
-    for bound, beyond in ((filling.most, np.greater), (filling.least, np.less)):
+    for bound, crosses in ((filling.most, np.greater), (filling.least, np.less)):
         for _ in range(pinned.shape[1]):
             level = _level(filling, pinned)
-            over = (pinned < 0) & beyond(level.held, bound * level.parts).astype(bool)
-            if not over.any():
+            crossed = (pinned < 0) & crosses(level.amount, bound * level.parts).astype(bool)
+            if not crossed.any():
                 break
-            pinned = np.where(over, bound, pinned)
+            pinned = np.where(crossed, bound, pinned)
     level, rack_of = _level(filling, pinned), filling.rule.rack_of
     count = np.where(level.full, filling.cap, level.rest[:, rack_of] * filling.weights)
     return Shares(count, np.where(level.full, 1, level.parts[:, rack_of]))
@@ -318,12 +318,12 @@ def water_filled(filling: ShareFilling) -> Shares:
 class _Level:
     """The water level in each rack, `rest / parts` per unit of weight; arrays are (K, R) except `full`.
 
-    full (K, Bt): brokers that hold the most they may. held: what the rack holds, times `parts`.
+    full (K, Bt): brokers that hold the most they may. amount: what the rack holds, times `parts`.
     """
 
     rest: ExactArray
     parts: ExactArray
-    held: ExactArray
+    amount: ExactArray
     full: BoolArray
 
 
@@ -332,16 +332,16 @@ def _level(filling: ShareFilling, pinned: ExactArray) -> _Level:
     full = np.zeros((len(pinned), filling.weights.shape[-1]), dtype=bool)
     while True:
         used, open_weight = _by_rack(filling, full, filling.cap), _by_rack(filling, ~full, filling.weights)
-        free = pinned < 0
-        rest = filling.totals - np.where(free, used, pinned).sum(axis=1, keepdims=True)
-        rest = np.where(free, rest, pinned - used)
-        parts = np.where(free, np.where(free, open_weight, 0).sum(axis=1, keepdims=True), open_weight)
+        is_free = pinned < 0
+        rest = filling.totals - np.where(is_free, used, pinned).sum(axis=1, keepdims=True)
+        rest = np.where(is_free, rest, pinned - used)
+        parts = np.where(is_free, np.where(is_free, open_weight, 0).sum(axis=1, keepdims=True), open_weight)
         parts = np.maximum(parts, 1)
         rack_of = filling.rule.rack_of
-        over = ~full & (rest[:, rack_of] * filling.weights > filling.cap * parts[:, rack_of]).astype(bool)
-        if not over.any():
+        overfull = ~full & (rest[:, rack_of] * filling.weights > filling.cap * parts[:, rack_of]).astype(bool)
+        if not overfull.any():
             return _Level(rest, parts, rest * open_weight + used * parts, full)
-        full |= over
+        full |= overfull
 
 
 def _by_rack(filling: ShareFilling, mask: BoolArray, values: ExactArray) -> ExactArray:

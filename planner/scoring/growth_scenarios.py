@@ -33,10 +33,10 @@ class Scenario:
 def scenarios(problem: Problem) -> tuple[Scenario, ...]:
     """Every scenario of the problem."""
     first_hour = len(problem.scenario_names) - (0 if problem.scenario_hours is None else len(problem.scenario_hours))
-    then = [(name, under(problem, number)) for number, name in enumerate(problem.scenario_names)]
+    problems = [(name, under(problem, number)) for number, name in enumerate(problem.scenario_names)]
     return tuple(
         Scenario(name, each, windows(each, each.balance), number >= first_hour)
-        for number, (name, each) in enumerate(then)
+        for number, (name, each) in enumerate(problems)
     )
 
 
@@ -72,8 +72,8 @@ def without(problem: Problem) -> Problem:
 
 def grown(values: LongArray, ppm: LongArray) -> LongArray:
     """Values (P,) times millionths (P,), rounded down; in two steps, because their product exceeds 64 bits."""
-    whole, rest = np.divmod(values.astype(np.int64), PPM)
-    return whole * ppm + rest * ppm // PPM
+    quotient, remainder = np.divmod(values.astype(np.int64), PPM)
+    return quotient * ppm + remainder * ppm // PPM
 
 
 class OutsideRow(Section, frozen=True):
@@ -92,14 +92,14 @@ class OutsideRow(Section, frozen=True):
 def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideRow]:
     """The brokers that are outside a window of bytes or traffic in a scenario, under an assignment (P, W)."""
     problem = scenario.problem
-    held, limits = loads(problem, assignment), problem.disk_limit_bytes[problem.targets]
+    amounts, limits = loads(problem, assignment), problem.disk_limit_bytes[problem.targets]
     brokers = problem.broker_ids[problem.targets].tolist()
     rows = []
-    for at, (name, bounds) in enumerate(zip(BYTE_WINDOWS, scenario.windows.of_bytes, strict=True)):
+    for index, (name, bounds) in enumerate(zip(BYTE_WINDOWS, scenario.windows.of_bytes, strict=True)):
         if bounds is None:
             continue
-        for column in np.flatnonzero(distance(bounds, held[at])).tolist():
-            value, (least, most), limit = int(held[at, column]), bounds[:, column].tolist(), int(limits[column])
+        for column in np.flatnonzero(distance(bounds, amounts[index])).tolist():
+            value, (least, most), limit = int(amounts[index, column]), bounds[:, column].tolist(), int(limits[column])
             if name == "disk" and 0 <= limit < value:
                 rows.append(OutsideRow("disk_used", brokers[column], value, least, limit))
             else:
@@ -113,11 +113,11 @@ def excess(scenarios: Sequence[Scenario], grown: LongArray) -> dict[str, LongArr
     The busiest hours don't count here: their excess belongs to the balance asked for.
     """
     total, missed = (np.zeros(len(grown), dtype=np.int64) for _ in range(2))
-    for at, scenario in enumerate(scenarios):
+    for index, scenario in enumerate(scenarios):
         if scenario.of_hour:
             continue
-        beyond = byte_excess(scenario.windows, grown[:, at])
-        total, missed = total + beyond, missed + (beyond > 0)
+        outside = byte_excess(scenario.windows, grown[:, index])
+        total, missed = total + outside, missed + (outside > 0)
     return {"scenario_excess": total, "scenarios_missed": missed}
 
 
@@ -128,15 +128,15 @@ def held_ahead(problem: Problem, replicas: IntArray, groups: IntArray, count: in
     brokers = len(problem.broker_ids)
     if problem.sizes_ahead is None:
         return np.zeros((count, brokers, 0), dtype=np.int64)
-    there = replicas >= 0
-    cells = (groups[:, None].astype(np.int64) * brokers + replicas)[there]
-    starts = np.append(0, there.sum(axis=1).cumsum())
+    is_placed = replicas >= 0
+    cells = (groups[:, None].astype(np.int64) * brokers + replicas)[is_placed]
+    starts = np.append(0, is_placed.sum(axis=1).cumsum())
     return summed(problem.sizes_ahead, cells, starts, count * brokers).reshape(count, brokers, -1)
 
 
 def summed(values: LongArray, cells: LongArray, starts: LongArray, count: int) -> LongArray:
     """(count, M): sums of values (N, M): each row is added to the cells from its start (N + 1,) to the next start."""
     # Whole numbers, so that sums don't depend on their order.
-    added = scipy.sparse.csc_array((np.ones(len(cells), dtype=np.int64), cells, starts), shape=(count, len(values)))
-    sums: LongArray = added @ values
+    matrix = scipy.sparse.csc_array((np.ones(len(cells), dtype=np.int64), cells, starts), shape=(count, len(values)))
+    sums: LongArray = matrix @ values
     return sums

@@ -45,51 +45,53 @@ def check(problem: Problem, assignment: IntArray, at_most: int = 20) -> tuple[Vi
     """
     if assignment.shape != (problem.rows, problem.width):
         raise AssertionError(f"assignment of shape {assignment.shape} for {problem.rows} partitions x {problem.width}")
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for name, broken in broken_rules(problem, assignment).items():
-        found += [_violation(problem, name, row, assignment[row]) for row in np.flatnonzero(broken)[:at_most]]
-    found += _on_one_broker(problem, assignment, at_most)
-    if (most := caps(problem)) is None:
-        return tuple(found)
+        violations += [_violation(problem, name, row, assignment[row]) for row in np.flatnonzero(broken)[:at_most]]
+    violations += _on_one_broker(problem, assignment, at_most)
+    if (limits := caps(problem)) is None:
+        return tuple(violations)
     # A broker over a cap is a violation at the last partition that the assignment puts there.
     targets, keys = np.flatnonzero(problem.targets).tolist(), problem.partition_keys
-    led = np.where(problem.may_lead_anew, assignment[:, 0], problem.leaders)
-    sides = (assignment, problem.replicas), (led[:, None], problem.leaders[:, None])
-    for rule, capped, (after, before) in zip(("max_replicas", "max_leaders"), most.tolist(), sides, strict=True):
+    leaders = np.where(problem.may_lead_anew, assignment[:, 0], problem.leaders)
+    lists = (assignment, problem.replicas), (leaders[:, None], problem.leaders[:, None])
+    for rule, capped, (after, before) in zip(("max_replicas", "max_leaders"), limits.tolist(), lists, strict=True):
         for broker, cap in zip(targets, capped, strict=True):
-            here = (after == broker).any(axis=1)
-            if (count := np.count_nonzero(here)) > cap:
-                new = here & ~(before == broker).any(axis=1)
-                topic, number = keys[np.flatnonzero(new if new.any() else here)[-1]]
+            is_on = (after == broker).any(axis=1)
+            if (count := np.count_nonzero(is_on)) > cap:
+                is_new = is_on & ~(before == broker).any(axis=1)
+                topic, number = keys[np.flatnonzero(is_new if is_new.any() else is_on)[-1]]
                 message = f"broker {problem.broker_ids[broker]} would have {count}; allowed: at most {cap}"
-                found.append(Violation(rule, topic, number, message))
-    return tuple(found)
+                violations.append(Violation(rule, topic, number, message))
+    return tuple(violations)
 
 
-def _on_one_broker(problem: Problem, placed: IntArray, at_most: int) -> list[Violation]:
+def _on_one_broker(problem: Problem, assignment: IntArray, at_most: int) -> list[Violation]:
     """The first partitions that share a broker or rack, or its leaders, with topics of another side of `apart`.
 
     Partitions that wait for a later step, or may not move, are where they are today.
     """
-    found: list[Violation] = []
+    violations: list[Violation] = []
     due = ~problem.waits
     for group, of_topic in enumerate(problem.apart):
-        place = problem.not_shared(group)
+        unit_of = problem.not_shared(group)
         sides, keys = of_topic[problem.topic_of], problem.partition_keys
         of_leaders = problem.apart_by[group].endswith(LEADERS)
         # The preferred leaders.
-        assignment = placed[:, :1] if of_leaders else placed
-        held = (assignment >= 0) & (assignment < len(problem.broker_ids)) & (due & (sides >= 0))[:, None]
-        holds = np.zeros((int(place.max()) + 1, max(int(of_topic.max()) + 1, 1)), dtype=bool)
-        rows, columns = np.nonzero(held)
-        holds[place[assignment[rows, columns]], sides[rows]] = True
-        mixed = np.append((holds.sum(axis=1) > 1)[place], False)
-        broken = (mixed[np.where(held, assignment, -1)]).any(axis=1) & problem.movable
+        lists = assignment[:, :1] if of_leaders else assignment
+        is_judged = (lists >= 0) & (lists < len(problem.broker_ids)) & (due & (sides >= 0))[:, None]
+        has_side = np.zeros((int(unit_of.max()) + 1, max(int(of_topic.max()) + 1, 1)), dtype=bool)
+        rows, columns = np.nonzero(is_judged)
+        has_side[unit_of[lists[rows, columns]], sides[rows]] = True
+        mixed = np.append((has_side.sum(axis=1) > 1)[unit_of], False)
+        broken = (mixed[np.where(is_judged, lists, -1)]).any(axis=1) & problem.movable
         for row in np.flatnonzero(broken)[:at_most]:
-            kept = f"no {problem.apart_by[group].removesuffix(LEADERS)} {'that leads' if of_leaders else 'with'} topics"
-            message = f"replicas {_ids(problem, placed[row])}; allowed: {kept} that apart parts"
-            found.append(Violation("apart", keys[row][0], keys[row][1], message))
-    return found
+            allowed = (
+                f"no {problem.apart_by[group].removesuffix(LEADERS)} {'that leads' if of_leaders else 'with'} topics"
+            )
+            message = f"replicas {_ids(problem, assignment[row])}; allowed: {allowed} that apart parts"
+            violations.append(Violation("apart", keys[row][0], keys[row][1], message))
+    return violations
 
 
 def caps(problem: Problem) -> LongArray | None:
@@ -100,14 +102,14 @@ def caps(problem: Problem) -> LongArray | None:
     """
     if problem.caps is None:
         return None
-    found = problem.caps[:, problem.targets]
+    limits = problem.caps[:, problem.targets]
     if problem.deferred is not None and problem.deferred.any():
-        held = (each[each >= 0] for each in (problem.replicas, problem.leaders))
-        today = np.stack([np.bincount(each, minlength=len(problem.targets)) for each in held])
-        found = np.maximum(found, today[:, problem.targets])
+        brokers_of = (each[each >= 0] for each in (problem.replicas, problem.leaders))
+        counts_today = np.stack([np.bincount(each, minlength=len(problem.targets)) for each in brokers_of])
+        limits = np.maximum(limits, counts_today[:, problem.targets])
     if problem.lifts_leader_caps:
-        found = np.stack([found[0], np.full_like(found[1], UNCAPPED)])
-    return found
+        limits = np.stack([limits[0], np.full_like(limits[1], UNCAPPED)])
+    return limits
 
 
 def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray]:
@@ -117,7 +119,7 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
     today = np.full(columns.shape, -1, dtype=np.int32, order="F")
     today[:, : problem.replicas.shape[1]] = problem.replicas
     differs = (today != columns).any(axis=1)
-    wanted = (np.arange(columns.shape[1])[:, None] < problem.replication_factors).T
+    has_slot = (np.arange(columns.shape[1])[:, None] < problem.replication_factors).T
     # A first step's lists may be shorter than those asked for.
     too_short = problem.replication_factors > columns.shape[1]
     count = (columns >= 0).sum(axis=1)
@@ -126,9 +128,9 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         uneven = uneven & ~as_even_as_today(problem, columns)
     may_be_uneven = ~problem.movable | ~(problem.forced | (problem.rebalance in ("all", "racks")))
     twice = np.zeros(len(columns), dtype=bool)
-    for one, other in combinations(columns.T, 2):
-        twice |= (one == other) & (one >= 0)
-    target = problem.targets[columns.clip(0, len(problem.targets) - 1)] & (columns < len(problem.targets))
+    for column, other in combinations(columns.T, 2):
+        twice |= (column == other) & (column >= 0)
+    is_target = problem.targets[columns.clip(0, len(problem.targets) - 1)] & (columns < len(problem.targets))
     # Kafka would carry out the reassignment, but a cordon asks for no new replicas.
     to_cordoned = np.zeros(len(columns), dtype=bool)
     for broker in () if problem.cordoned is None else np.flatnonzero(problem.cordoned):
@@ -137,8 +139,8 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
     due = ~problem.waits
     return {
         "no broker twice": twice,
-        "replication factor": ((columns >= 0) != wanted).any(axis=1) | too_short,
-        "live brokers": ((columns >= 0) & ~target).any(axis=1) & due,
+        "replication factor": ((columns >= 0) != has_slot).any(axis=1) | too_short,
+        "live brokers": ((columns >= 0) & ~is_target).any(axis=1) & due,
         # Outside of the brokers that the topic may use, or without any replica that may lead.
         "placement": (_outside_set(problem, columns) | (leaderless(problem, columns) & problem.movable)) & due,
         "cordoned broker": to_cordoned,
@@ -160,8 +162,8 @@ def _outside_set(problem: Problem, replicas: IntArray) -> BoolArray:
     if problem.allowed is None:
         return broken
     for column in replicas.T:
-        at = np.flatnonzero((column >= 0) & (column < len(problem.broker_ids)))
-        broken[at] |= ~problem.allowed[problem.topic_of[at], column[at]]
+        rows = np.flatnonzero((column >= 0) & (column < len(problem.broker_ids)))
+        broken[rows] |= ~problem.allowed[problem.topic_of[rows], column[rows]]
     return broken & problem.movable
 
 
@@ -177,8 +179,8 @@ def _unforced(problem: Problem, replicas: IntArray, today: IntArray, differs: Bo
 
 
 def _ids(problem: Problem, brokers: IntArray) -> str:
-    known = [int(problem.broker_ids[b]) if b < len(problem.broker_ids) else int(b) for b in brokers if b >= 0]
-    return str(known)
+    ids = [int(problem.broker_ids[b]) if b < len(problem.broker_ids) else int(b) for b in brokers if b >= 0]
+    return str(ids)
 
 
 def _violation(problem: Problem, rule: str, row: int, replicas: IntArray) -> Violation:

@@ -51,28 +51,28 @@ class RelaxedRow(Section, frozen=True):
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _CheckedWindow:
     """A window's name, the wanted tolerance, its bounds (2, K, Bt), what is held (K, Bt), and the fair shares of that.
 
     `usable` (K, Bt): the brokers that may hold any of it; None: all of them.
     """
 
     name: WindowKey
-    wanted: Tolerance
+    tolerance: Tolerance
     bounds: LongArray
-    held: LongArray
-    fair: Shares
+    amounts: LongArray
+    shares: Shares
     usable: BoolArray | None = None
 
     @property
     def outside(self) -> BoolArray:
         """(K,): True if some broker is outside."""
-        return ((self.held < self.bounds[0]) | (self.held > self.bounds[1])).any(axis=1)
+        return ((self.amounts < self.bounds[0]) | (self.amounts > self.bounds[1])).any(axis=1)
 
     @property
     def spread(self) -> LongArray:
         """(K,): most minus fewest, on the brokers that may hold any."""
-        return spread(self.held, self.usable)
+        return spread(self.amounts, self.usable)
 
     @property
     def of_topics(self) -> bool:
@@ -82,86 +82,86 @@ class _Judged:
     @property
     def missed(self) -> bool:
         """True if some broker is outside, unless all have the same window and differ by no more than its spread."""
-        return bool(excess_anywhere(self.bounds, self.held, 1, self.wanted).any())
+        return bool(excess_anywhere(self.bounds, self.amounts, 1, self.tolerance).any())
 
 
 def relaxed(basis: ScoringBasis, assignment: IntArray) -> tuple[RelaxedRow, ...]:
     """The windows that an assignment (P, W) misses: those of the whole cluster first, then those of topics."""
-    found, problem = list[RelaxedRow](), basis.problem
-    for each in _judged(problem, basis.windows, assignment):
+    rows, problem = list[RelaxedRow](), basis.problem
+    for each in _checked_windows(problem, basis.windows, assignment):
         if each.name not in BYTE_WINDOWS:
-            found += _named(problem, each)
+            rows += _relaxed_rows(problem, each)
         # A disk's limit isn't a window: it is left out, and a window that it cuts gets its own upper end back.
-        elif (around := byte_window(each.fair, each.wanted)) is not None:
+        elif (around := byte_window(each.shares, each.tolerance)) is not None:
             low, high = each.bounds
-            found += _named(problem, replace(each, bounds=np.stack([low, np.maximum(high, around[1])])))
-    found += (
+            rows += _relaxed_rows(problem, replace(each, bounds=np.stack([low, np.maximum(high, around[1])])))
+    rows += (
         structs.replace(row, why=f"on {hour.name}: {row.why}", hour=hour.name)
         for hour in basis.scenarios
         if hour.of_hour
         for each in _of_bytes(hour.problem, hour.windows, assignment)
-        for row in _named(hour.problem, each)
+        for row in _relaxed_rows(hour.problem, each)
     )
-    return tuple(sorted(found, key=lambda row: row.topic is not None))
+    return tuple(sorted(rows, key=lambda row: row.topic is not None))
 
 
-def _judged(problem: Problem, windows: Windows, assignment: IntArray) -> Iterator[_Judged]:
+def _checked_windows(problem: Problem, windows: Windows, assignment: IntArray) -> Iterator[_CheckedWindow]:
     """All windows of `problem.balance` with what an assignment (P, W) holds."""
-    wanted, fair, usable = problem.balance, fair_shares(problem), problem.allowed_targets
+    balance, fair, usable = problem.balance, fair_shares(problem), problem.allowed_targets
     leaders = leaders_after(problem, assignment)
     of_topics = by_group(problem, assignment, leaders, problem.topic_of, len(problem.topic_names), 2)
     replicas, leaders = of_topics.swapaxes(0, 1)
     of_all = replicas.sum(axis=0, keepdims=True), leaders.sum(axis=0, keepdims=True)
-    yield _Judged("replicas", wanted.replicas, windows.replicas[:, None], of_all[0], fair.replicas)
-    yield _Judged("leaders", wanted.leaders, windows.leaders[:, None], of_all[1], fair.leaders)
+    yield _CheckedWindow("replicas", balance.replicas, windows.replicas[:, None], of_all[0], fair.replicas)
+    yield _CheckedWindow("leaders", balance.leaders, windows.leaders[:, None], of_all[1], fair.leaders)
     yield from _of_bytes(problem, windows, assignment)
     bounds = windows.topic_replicas
-    yield _Judged("topic_replicas", wanted.topic_replicas, bounds, replicas, fair.topic_replicas, usable)
+    yield _CheckedWindow("topic_replicas", balance.topic_replicas, bounds, replicas, fair.topic_replicas, usable)
     if windows.topic_leaders is not None:
         bounds = windows.topic_leaders
-        yield _Judged("topic_leaders", wanted.topic_leaders, bounds, leaders, fair.topic_leaders, usable)
+        yield _CheckedWindow("topic_leaders", balance.topic_leaders, bounds, leaders, fair.topic_leaders, usable)
 
 
-def _of_bytes(problem: Problem, windows: Windows, assignment: IntArray) -> Iterator[_Judged]:
+def _of_bytes(problem: Problem, windows: Windows, assignment: IntArray) -> Iterator[_CheckedWindow]:
     """The windows of bytes and traffic."""
     fair = fair_shares(problem)
-    for name, bounds, held in zip(BYTE_WINDOWS, windows.of_bytes, loads(problem, assignment), strict=True):
+    for name, bounds, amounts in zip(BYTE_WINDOWS, windows.of_bytes, loads(problem, assignment), strict=True):
         if bounds is not None:
-            asked = getattr(problem.balance, name)
-            yield _Judged(name, asked, bounds[:, None], held[None], getattr(fair, name))
+            tolerance = getattr(problem.balance, name)
+            yield _CheckedWindow(name, tolerance, bounds[:, None], amounts[None], getattr(fair, name))
 
 
 def relaxed_of_mode(problem: Problem, assignment: IntArray) -> list[RelaxedRow]:
     """The missed windows that count: if only leaders may change, those of replicas and bytes don't."""
     of_leaders = problem.rebalance == "leaders" and not problem.forced.any()
-    found = relaxed(ScoringBasis.of(problem), assignment)
-    return [each for each in found if not of_leaders or each.window in _OF_LEADERS]
+    rows = relaxed(ScoringBasis.of(problem), assignment)
+    return [each for each in rows if not of_leaders or each.window in _OF_LEADERS]
 
 
-def _named(problem: Problem, window: _Judged) -> Iterable[RelaxedRow]:
+def _relaxed_rows(problem: Problem, window: _CheckedWindow) -> Iterable[RelaxedRow]:
     """The entries for a window that is missed: at most one, or one for each topic."""
     # Brokers of unlike capacity may differ by more than the spread, and are still as asked.
     weights = network_weights(problem) if window.name.endswith("leaders") else disk_weights(problem)
-    by_spread = window.wanted.kind == "spread" and (weights == weights[0]).all()
-    broken = window.spread > window.wanted.value if by_spread else window.outside
+    by_spread = window.tolerance.kind == "spread" and (weights == weights[0]).all()
+    is_missed = window.spread > window.tolerance.value if by_spread else window.outside
     rules = (problem.allowed, problem.leader_ranks, problem.caps, problem.cordoned)
     if by_spread and any(each is not None for each in rules):
         # With such rules shares may be unlike: brokers are then as asked within their own windows.
-        broken = np.where(alike(window.bounds), broken, window.outside)
-    if not broken.any():
+        is_missed = np.where(alike(window.bounds), is_missed, window.outside)
+    if not is_missed.any():
         return
     reached: NDArray[Any] = window.spread
     if window.name in BYTE_WINDOWS:
-        share = (window.fair.count / window.fair.parts).astype(np.float64)
+        share = (window.shares.count / window.shares.parts).astype(np.float64)
         unit = np.where(share == 0, share.mean(axis=1, keepdims=True), share)
-        reached = np.round(100 * (np.abs(window.held - share) / unit).max(axis=1), 2)
-    for at in np.flatnonzero(broken):
-        topic, why = problem.topic_names[at] if window.of_topics else None, _why(problem, window, int(at))
-        yield RelaxedRow(window.name, topic, str(window.wanted), reached[at].item(), why)
+        reached = np.round(100 * (np.abs(window.amounts - share) / unit).max(axis=1), 2)
+    for index in np.flatnonzero(is_missed):
+        topic, reason = problem.topic_names[index] if window.of_topics else None, _why(problem, window, int(index))
+        yield RelaxedRow(window.name, topic, str(window.tolerance), reached[index].item(), reason)
 
 
-def _why(problem: Problem, window: _Judged, at: int) -> str:
-    if not window.outside[at]:
+def _why(problem: Problem, window: _CheckedWindow, index: int) -> str:
+    if not window.outside[index]:
         return f"brokers in smaller racks hold more{_smallest_racks(problem)}"
     if problem.rebalance == "leaders" and window.name in _OF_LEADERS:
         return _why_not_led(problem)
@@ -172,8 +172,8 @@ def _why(problem: Problem, window: _Judged, at: int) -> str:
         return "partitions that the budget leaves for a later step keep their replicas"
     if not problem.movable.all():
         leaderless = (problem.leaders[~problem.movable] < 0).all()
-        kept = "partitions without a leader" if leaderless else "partitions that the YAML's topics key excludes"
-        return f"no plan tried meets this target while {kept} keep their replicas"
+        staying = "partitions without a leader" if leaderless else "partitions that the YAML's topics key excludes"
+        return f"no plan tried meets this target while {staying} keep their replicas"
     if window.name in BYTE_WINDOWS:
         columns = (problem.size_bytes, problem.bytes_in_per_sec, sent_by_leader(problem))
         largest = dict(zip(BYTE_WINDOWS, columns, strict=True))[window.name]
@@ -189,27 +189,27 @@ def _why(problem: Problem, window: _Judged, at: int) -> str:
 def _smallest_racks(problem: Problem) -> str:
     """`: rack c has 1 broker, other racks up to 3`, of the brokers that stay."""
     sizes = np.bincount(problem.broker_racks[problem.targets].clip(min=0), minlength=len(problem.rack_names))
-    used = [at for at, size in enumerate(sizes.tolist()) if size]
+    used = [rack for rack, size in enumerate(sizes.tolist()) if size]
     fewest, most = int(sizes[used].min()), int(sizes.max())
     if fewest == most:
         return ""
-    names = [printable(problem.rack_names[at], 60) for at in used if sizes[at] == fewest]
+    names = [printable(problem.rack_names[rack], 60) for rack in used if sizes[rack] == fewest]
     holds = counted(fewest, "broker")
-    racks, each = ("rack", f"has {holds}") if len(names) == 1 else ("racks", f"have {holds} each")
+    racks, verb = ("rack", f"has {holds}") if len(names) == 1 else ("racks", f"have {holds} each")
     others = "the other rack" if len(used) - len(names) == 1 else "other racks up to"
-    return f": {racks} {first_names(names)} {each}, {others} {most}"
+    return f": {racks} {first_names(names)} {verb}, {others} {most}"
 
 
 def _why_not_led(problem: Problem) -> str:
-    off = problem.out_of_sync
-    if off is not None and (off & problem.targets).any():
-        return f"{brokers(problem.broker_ids[off & problem.targets].tolist())} can't lead: in no ISR"
+    out_of_sync = problem.out_of_sync
+    if out_of_sync is not None and (out_of_sync & problem.targets).any():
+        return f"{brokers(problem.broker_ids[out_of_sync & problem.targets].tolist())} can't lead: in no ISR"
     rules = "" if problem.leader_ranks is None else ", and the rules on who leads"
-    within = "" if problem.budget.leaders_changed is None else " within the budget,"
+    in_budget = "" if problem.budget.leaders_changed is None else " within the budget,"
     if problem.rebalance == "leaders":
-        return f"not reached{within} with the replicas where they are{rules}"
-    if within:
-        return f"not reached{within} with the replicas that are placed{rules}"
+        return f"not reached{in_budget} with the replicas where they are{rules}"
+    if in_budget:
+        return f"not reached{in_budget} with the replicas that are placed{rules}"
     return f"impossible with the replicas placed for the fewest bytes{rules}"
 
 
@@ -235,8 +235,8 @@ def unlike_shares(problem: Problem) -> Iterator[SharesRow]:
 
 def missed(problem: Problem, assignment: IntArray) -> tuple[str, ...]:
     """The windows of `problem.balance` that an assignment (P, W) misses, by their keys."""
-    judged = _judged(problem, windows(problem, problem.balance), assignment)
-    return tuple(each.name for each in judged if each.wanted.kind != "none" and each.missed)
+    checked = _checked_windows(problem, windows(problem, problem.balance), assignment)
+    return tuple(each.name for each in checked if each.tolerance.kind != "none" and each.missed)
 
 
 def reached(problem: Problem, assignment: IntArray) -> Balance:
@@ -250,15 +250,15 @@ def reached(problem: Problem, assignment: IntArray) -> Balance:
 
 def _widened(problem: Problem, assignment: IntArray, name: str) -> Tolerance:
     """The narrowest tolerance of a window, of the same kind, that the assignment keeps."""
-    asked = getattr(problem.balance, name)
-    unit = _HUNDREDTHS if asked.kind == "percent" else 1
+    tolerance = getattr(problem.balance, name)
+    unit = _HUNDREDTHS if tolerance.kind == "percent" else 1
 
     def keeps(width: int) -> bool:
-        wider = replace(problem.balance, **{name: Tolerance(asked.kind, width / unit)})
+        wider = replace(problem.balance, **{name: Tolerance(tolerance.kind, width / unit)})
         return name not in missed(replace(problem, balance=wider), assignment)
 
     # Doubled until it holds, then bisected: it is missed at `below` and holds at `above`.
-    below = int(asked.value * unit)
+    below = int(tolerance.value * unit)
     above = 2 * below + 1
     while not keeps(above):
         if above > _WIDEST * unit:
@@ -267,4 +267,4 @@ def _widened(problem: Problem, assignment: IntArray, name: str) -> Tolerance:
     while above - below > 1:
         middle = (below + above) // 2
         below, above = (below, middle) if keeps(middle) else (middle, above)
-    return Tolerance(asked.kind, above / unit)
+    return Tolerance(tolerance.kind, above / unit)

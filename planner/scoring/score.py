@@ -36,7 +36,7 @@ SUMS = (
 
 
 # The measures of what brokers hold, and of what they lead, by their places in MEASURES.
-_HELD, _LED = (0, 2, 3), (1, 4)
+_OF_REPLICAS, _OF_LEADERS = (0, 2, 3), (1, 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,18 +65,20 @@ class ScoringBasis:
         """The data that scoring needs of a problem, computed once."""
         measures = broker_loads.measured(problem)
         # What each partition adds to MEASURES over all brokers once everything is as asked, (measures, P).
-        led, factors, sent = problem.is_led, problem.replication_factors.astype(np.int64), sent_by_leader(problem)
+        is_led, factors, sent = problem.is_led, problem.replication_factors.astype(np.int64), sent_by_leader(problem)
         of_replicas = factors * problem.size_bytes, factors * problem.bytes_in_per_sec
-        amounts = np.stack([factors, led, *of_replicas, led * sent][:measures])
-        wanted = windows(problem, problem.balance)
-        held = broker_loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
+        amounts = np.stack([factors, is_led, *of_replicas, is_led * sent][:measures])
+        target_windows = windows(problem, problem.balance)
+        held_bytes = broker_loads.on_all_brokers(problem, problem.replicas, problem.leaders)[2, problem.targets]
         fragile = failure_costs.Fragile.of(problem)
         # A broker's disk if all state theirs, else its fair share of the bytes.
         room = problem.disk_bytes[problem.targets]
-        if wanted.byte_shares is not None and (problem.disk_limit_bytes[problem.targets] < 0).any():
-            room = wanted.byte_shares[BYTE_WINDOWS.index("disk")]
+        if target_windows.byte_shares is not None and (problem.disk_limit_bytes[problem.targets] < 0).any():
+            room = target_windows.byte_shares[BYTE_WINDOWS.index("disk")]
         totals, parts = amounts.sum(axis=1), _parts(problem, amounts)
-        return ScoringBasis(problem, wanted, measures, parts, totals, room, held, fragile, scenarios(problem))
+        return ScoringBasis(
+            problem, target_windows, measures, parts, totals, room, held_bytes, fragile, scenarios(problem)
+        )
 
 
 class Tally(NamedTuple):
@@ -142,8 +144,8 @@ class Scores:
 
 def score(basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None = None) -> Scores:
     """The scores (1,) of one assignment (P, W); leaders (P,), -1: none, are those of `leaders_after` unless given."""
-    whole, firsts = np.zeros_like(basis.problem.topic_of), np.zeros(1, dtype=np.int32)
-    return finish(basis, _tally(basis, assignment, leaders, whole, firsts))
+    one_group, firsts = np.zeros_like(basis.problem.topic_of), np.zeros(1, dtype=np.int32)
+    return finish(basis, _tally(basis, assignment, leaders, one_group, firsts))
 
 
 def topic_tallies(basis: ScoringBasis, assignment: IntArray) -> Tally:
@@ -156,7 +158,7 @@ def _tally(
     basis: ScoringBasis, assignment: IntArray, leaders: IntArray | None, groups: IntArray, firsts: IntArray
 ) -> Tally:
     """The tally of groups (P,) of topics, by the first topic of each (G,). Partitions are sorted by topic."""
-    problem, wanted, count = basis.problem, basis.windows, len(firsts)
+    problem, windows, count = basis.problem, basis.windows, len(firsts)
     leading = broker_loads.leaders_after(problem, assignment) if leaders is None else leaders
     # In column order, because numpy is ten times slower along a short innermost axis.
     assignment = np.asfortranarray(assignment)
@@ -166,52 +168,54 @@ def _tally(
         np.add.reduceat(column, first_rows, dtype=np.int64)
         for column in _row_terms(problem, assignment, leading, added)
     )
-    counted = 1 if wanted.topic_leaders is None else 2
-    held = broker_loads.by_group(problem, assignment, leading, problem.topic_of, len(problem.topic_names), counted)
-    beyond = excess_of_topics(wanted, problem.balance, held)
-    every = len(broker_loads.MEASURES)
-    then = [
-        broker_loads.by_group(each.problem, assignment, leading, groups, count, every)[:, 2:]
+    most = 1 if windows.topic_leaders is None else 2
+    counts = broker_loads.by_group(problem, assignment, leading, problem.topic_of, len(problem.topic_names), most)
+    topic_excess = excess_of_topics(windows, problem.balance, counts)
+    measures = len(broker_loads.MEASURES)
+    loads = [
+        broker_loads.by_group(each.problem, assignment, leading, groups, count, measures)[:, 2:]
         for each in basis.scenarios
     ]
-    grown = np.stack(then, axis=1) if then else np.zeros((count, 0, len(BYTE_WINDOWS), held.shape[2]), dtype=np.int64)
+    grown = (
+        np.stack(loads, axis=1) if loads else np.zeros((count, 0, len(BYTE_WINDOWS), counts.shape[2]), dtype=np.int64)
+    )
     return Tally(
-        np.stack([*columns, np.add.reduceat(beyond, firsts)], axis=1),
+        np.stack([*columns, np.add.reduceat(topic_excess, firsts)], axis=1),
         broker_loads.by_group(problem, assignment, leading, groups, count, basis.measures),
         _copied(problem, assignment, added, groups, count),
         grown,
         growth_scenarios.held_ahead(problem, assignment, groups, count),
         failure_costs.lost_by_group(problem, basis.fragile, assignment, groups, count),
-        np.maximum.reduceat(spread(held[:, 0], problem.allowed_targets), firsts),
+        np.maximum.reduceat(spread(counts[:, 0], problem.allowed_targets), firsts),
     )
 
 
 def finish(basis: ScoringBasis, total: Tally) -> Scores:
     """Scores (C,) from the summed tallies of C candidates."""
     columns = dict(zip(SUMS, total.sums.T, strict=True))
-    held = total.per_broker
-    replicas, leaders = held[:, 0], held[:, 1]
+    per_broker = total.per_broker
+    replicas, leaders = per_broker[:, 0], per_broker[:, 1]
     if (caps := independent_check.caps(basis.problem)) is not None:
-        columns["violations"] = columns["violations"] + np.maximum(held[:, :2] - caps, 0).sum(axis=(1, 2))
+        columns["violations"] = columns["violations"] + np.maximum(per_broker[:, :2] - caps, 0).sum(axis=(1, 2))
     # If no rates are known, there is no traffic.
-    bytes_held = np.zeros((len(held), len(BYTE_WINDOWS), held.shape[2]), dtype=np.int64)
-    bytes_held[:, : basis.measures - 2] = held[:, 2:]
-    beyond = columns.pop("topic_excess")
-    beyond = beyond + excess_of_brokers(basis.windows, basis.problem.balance, held, bytes_held)
-    for at, scenario in enumerate(basis.scenarios):
-        beyond = beyond + (byte_excess(scenario.windows, total.grown[:, at]) if scenario.of_hour else 0)
-    above = above_shares(basis, held)
-    most = np.zeros((len(broker_loads.MEASURES), len(held)), dtype=np.int64)
-    most[: basis.measures] = held.max(axis=2).T
+    bytes_held = np.zeros((len(per_broker), len(BYTE_WINDOWS), per_broker.shape[2]), dtype=np.int64)
+    bytes_held[:, : basis.measures - 2] = per_broker[:, 2:]
+    excess = columns.pop("topic_excess")
+    excess = excess + excess_of_brokers(basis.windows, basis.problem.balance, per_broker, bytes_held)
+    for index, scenario in enumerate(basis.scenarios):
+        excess = excess + (byte_excess(scenario.windows, total.grown[:, index]) if scenario.of_hour else 0)
+    above = above_shares(basis, per_broker)
+    maxima = np.zeros((len(broker_loads.MEASURES), len(per_broker)), dtype=np.int64)
+    maxima[: basis.measures] = per_broker.max(axis=2).T
     room, arriving = basis.room_bytes, total.copied[:, 0, basis.problem.targets]
     full = np.where(room > 0, (basis.held_bytes + arriving) / np.maximum(room, 1) * PPM, 0)
     return Scores(
         **columns,
-        excess=beyond,
+        excess=excess,
         replica_spread=replicas.max(axis=1) - replicas.min(axis=1),
         leader_spread=leaders.max(axis=1) - leaders.min(axis=1),
         topic_replica_spread=total.topic_spread,
-        **{f"{measure}_max": column for measure, column in zip(broker_loads.MEASURES, most, strict=True)},
+        **{f"{measure}_max": column for measure, column in zip(broker_loads.MEASURES, maxima, strict=True)},
         imbalance_ppm=above.max(axis=1),
         imbalance_measure=above.argmax(axis=1),
         busiest_bytes=total.copied.max(axis=(1, 2), initial=0),
@@ -230,19 +234,19 @@ def digest(assignment: IntArray) -> int:
 
 def adding(problem: Problem, replicas: IntArray) -> BoolArray:
     """(P, W): True if the broker has to copy the partition; new partitions aren't copied."""
-    here = np.zeros_like(replicas, dtype=bool)
+    has_replica = np.zeros_like(replicas, dtype=bool)
     for column in problem.replicas.T:
-        here |= replicas == column[:, None]
-    return (replicas >= 0) & ~here & ~problem.is_new[:, None]
+        has_replica |= replicas == column[:, None]
+    return (replicas >= 0) & ~has_replica & ~problem.is_new[:, None]
 
 
 def ties(problem: Problem, assignment: IntArray) -> tuple[int, int]:
     """Partitions that gain or lose a replica, and the sum over brokers of the squares of the replicas that arrive."""
     added = adding(problem, assignment)
-    kept = np.zeros_like(problem.replicas, dtype=bool)
+    is_kept = np.zeros_like(problem.replicas, dtype=bool)
     for column in assignment.T:
-        kept |= problem.replicas == column[:, None]
-    lost = (problem.replicas >= 0) & ~kept
+        is_kept |= problem.replicas == column[:, None]
+    lost = (problem.replicas >= 0) & ~is_kept
     arriving = np.bincount(assignment[added], minlength=len(problem.broker_ids))
     return int((added.any(axis=1) | lost.any(axis=1)).sum()), int((arriving**2).sum())
 
@@ -259,11 +263,11 @@ def _copied(problem: Problem, assignment: IntArray, added: BoolArray, groups: In
     return np.stack([each.reshape(-1, brokers) for each in (arriving, sent)], axis=1)
 
 
-def above_shares(basis: ScoringBasis, held: LongArray) -> LongArray:
+def above_shares(basis: ScoringBasis, per_broker: LongArray) -> LongArray:
     """The largest distance of a broker above its share, in parts per million, by measure: (C, measures, Bt) to (C,
     measures). 0 if there is nothing to share, or if no broker is above its share.
     """
-    share = (held * basis.parts).max(axis=2) / np.maximum(basis.totals, 1)
+    share = (per_broker * basis.parts).max(axis=2) / np.maximum(basis.totals, 1)
     above = np.rint((share - 1) * PPM).astype(np.int64)
     return np.where(basis.totals > 0, above, 0).clip(min=0)
 
@@ -277,16 +281,18 @@ def _parts(problem: Problem, amounts: LongArray) -> NDArray[np.float64]:
     disk, network = fair_shares.disk_weights(problem), fair_shares.network_weights(problem)
     weights = np.stack([disk, network, disk, network, network][: len(amounts)])
     parts: NDArray[np.float64] = weights.sum(axis=1, keepdims=True) / weights
-    for usable, measures in ((problem.allowed_targets, _HELD), (problem.leading_targets, _LED)):
+    for usable, measures in ((problem.allowed_targets, _OF_REPLICAS), (problem.leading_targets, _OF_LEADERS)):
         if (sets := fair_shares.TopicsBySet.of(usable)) is None:
             continue
-        at = [measure for measure in measures if measure < len(amounts)]
-        shares, of = np.zeros((len(at), weights.shape[1])), amounts[at]
+        indices = [measure for measure in measures if measure < len(amounts)]
+        shares, values = np.zeros((len(indices), weights.shape[1])), amounts[indices]
         for rows, brokers in fair_shares.rows_of_sets(problem, sets):
-            mine = weights[at] * brokers
-            shares += of[:, rows].sum(axis=1, keepdims=True) * mine / mine.sum(axis=1, keepdims=True).clip(min=1)
-        totals = np.broadcast_to(of.sum(axis=1, keepdims=True), shares.shape)
-        parts[at] = np.divide(totals, shares, out=np.zeros_like(shares), where=shares > 0)
+            scaled = weights[indices] * brokers
+            shares += (
+                values[:, rows].sum(axis=1, keepdims=True) * scaled / scaled.sum(axis=1, keepdims=True).clip(min=1)
+            )
+        totals = np.broadcast_to(values.sum(axis=1, keepdims=True), shares.shape)
+        parts[indices] = np.divide(totals, shares, out=np.zeros_like(shares), where=shares > 0)
     return parts
 
 

@@ -34,24 +34,24 @@ def excess(bounds: LongArray, counts: LongArray, price: int) -> LongArray:
     return summed
 
 
-def beyond(bounds: LongArray, held: LongArray) -> LongArray:
-    """(2, …): how far `held` (…) is below windows (2, …), and how far it is above them."""
-    return np.stack([np.maximum(bounds[0] - held, 0), np.maximum(held - bounds[1], 0)])
+def beyond(bounds: LongArray, amounts: LongArray) -> LongArray:
+    """(2, …): how far `amounts` (…) are below windows (2, …), and how far they are above them."""
+    return np.stack([np.maximum(bounds[0] - amounts, 0), np.maximum(amounts - bounds[1], 0)])
 
 
-def distance(bounds: LongArray, held: LongArray) -> LongArray:
-    """How far outside of windows (2, …) `held` (…) is."""
-    far: LongArray = beyond(bounds, held).sum(axis=0)
+def distance(bounds: LongArray, amounts: LongArray) -> LongArray:
+    """How far outside of windows (2, …) `amounts` (…) are."""
+    far: LongArray = beyond(bounds, amounts).sum(axis=0)
     return far
 
 
 def weight(units: LongArray, price: int) -> LongArray:
     """The weights of numbers of units (…) beyond windows; `price` is the weight of the first unit."""
-    left, total = units.copy(), np.zeros_like(units)
+    remaining, total = units.copy(), np.zeros_like(units)
     for count, step in EXCESS_STEPS:
-        taken = np.minimum(left, count)
-        total += taken * (step * price)
-        left -= taken
+        in_step = np.minimum(remaining, count)
+        total += in_step * (step * price)
+        remaining -= in_step
     return total
 
 
@@ -90,19 +90,19 @@ class CountWindows:
 
     def weigh(self, moved: LongArray) -> int:
         """The weight of the excess with movable replicas (K, Bt); open windows begin where it is least."""
-        held = self.fixed + moved
-        return int(np.min([excess(bounds, held, self.price) for bounds in self.starts()], axis=0).sum())
+        counts = self.fixed + moved
+        return int(np.min([excess(bounds, counts, self.price) for bounds in self.starts()], axis=0).sum())
 
     def bears(self, table: LongArray) -> bool:
         """True if the edges in prices (window, broker, price, edge) prove no more than the windows at any start."""
-        at, brokers, prices, stated = table
+        window, brokers, prices, claimed = table
         total = np.zeros(len(self.movable), dtype=object)
-        np.add.at(total, at, prices.astype(object) * stated)
+        np.add.at(total, window, prices.astype(object) * claimed)
         for bounds in self.starts():
             low, high = self.left(bounds)
-            edges = np.where(prices > 0, np.minimum(low, high)[at, brokers], high[at, brokers])
+            edges = np.where(prices > 0, np.minimum(low, high)[window, brokers], high[window, brokers])
             proven = np.zeros(len(self.movable), dtype=object)
-            np.add.at(proven, at, prices.astype(object) * edges)
+            np.add.at(proven, window, prices.astype(object) * edges)
             if (total > proven).any():
                 return False
         return True
@@ -126,19 +126,19 @@ class CountWindows:
     def cost(self, table: LongArray, price: int) -> int:
         """The amount that prices (window, broker, price, edge) above `price` per weighed unit take off a bound."""
         steep = np.abs(table[2]).astype(object)
-        beyond_it = (room * np.maximum(steep - step * price, 0) for step, room in self.rooms(table))
-        return sum(int(each.sum()) for each in beyond_it)
+        costs = (room * np.maximum(steep - step * price, 0) for step, room in self.rooms(table))
+        return sum(int(each.sum()) for each in costs)
 
     def rooms(self, table: LongArray) -> Iterator[tuple[int, LongArray]]:
         """Each step's weight, and how many units (N,) of it may be beyond the windows of this table's prices."""
-        at, brokers, prices, edges = table
-        under, certain = prices > 0, self.certain()[:, at, brokers]
-        spent = np.where(under, certain[0], certain[1])
-        left = np.where(under, edges, self.movable[at]).clip(min=0)
+        window, brokers, prices, edges = table
+        is_lower, certain = prices > 0, self.certain()[:, window, brokers]
+        spent = np.where(is_lower, certain[0], certain[1])
+        remaining = np.where(is_lower, edges, self.movable[window]).clip(min=0)
         for count, step in EXCESS_STEPS:
-            room = np.minimum(np.maximum(count - spent, 0), left)
+            room = np.minimum(np.maximum(count - spent, 0), remaining)
             yield step * self.price, room
-            spent, left = np.maximum(spent - count, 0), left - room
+            spent, remaining = np.maximum(spent - count, 0), remaining - room
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,11 +181,11 @@ class Allowed:
         """True if these ranges contain every start that the window of all replicas may have."""
         if None in lows:
             return True
-        told = {low for ends in lows if ends is not None for low in range(ends[0], ends[1] + 1)}
+        starts = {low for ends in lows if ends is not None for low in range(ends[0], ends[1] + 1)}
         low, high = self.brokers.bounds[:, 0]
-        as_asked = bool((low == low[0]).all() and (high == low + self.brokers.spread).all()) and int(low[0]) in told
-        every = set(range(int(self.brokers.first[0]), int(self.brokers.last[0]) + 1))
-        return bool(self.brokers.open[0]) and as_asked and every <= told
+        as_asked = bool((low == low[0]).all() and (high == low + self.brokers.spread).all()) and int(low[0]) in starts
+        all_starts = set(range(int(self.brokers.first[0]), int(self.brokers.last[0]) + 1))
+        return bool(self.brokers.open[0]) and as_asked and all_starts <= starts
 
     def bears(self, tables: tuple[LongArray, ...]) -> bool:
         """True if the edges of these tables prove no more than the windows do."""
@@ -260,10 +260,10 @@ def _cheapest(slopes: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
     """The whole price λ >= 0 with the least `allowed × λ + Σ most × max(0, price - λ)` for prices and mosts (N,)."""
     prices, most = (np.concatenate([np.zeros(1), *(each[side] for each in slopes)]) for side in (0, 1))
     order = np.argsort(-prices, kind="stable")
-    beyond_it = np.cumsum(most[order]) - most[order]
+    above = np.cumsum(most[order]) - most[order]
     if allowed < 0:
         # No plan is allowed: any price proves it, and a higher price proves more.
         return _NEVER
     # The lowest price at which all units of higher prices weigh no more than is allowed. The sum is convex in it.
-    least = float(prices[order][np.flatnonzero(beyond_it <= allowed)[-1]])
+    least = float(prices[order][np.flatnonzero(above <= allowed)[-1]])
     return min(ceil(least), floor(least), key=lambda price: allowed * price + most @ np.maximum(prices - price, 0))

@@ -59,12 +59,12 @@ def windows(problem: Problem, balance: Balance) -> Windows:
         goals = windows(problem, replace(balance, **{name: each.goal for name, each in parts.items()}))
         return _parts_of_the_way(problem, goals, parts)
     fair = fair_shares(problem)
-    led_by = leaders_after(problem, problem.replicas)[:, None]
-    held, led = (
+    leaders = leaders_after(problem, problem.replicas)[:, None]
+    counts, leader_counts = (
         counts_by_group(problem, each, problem.topic_of, len(problem.topic_names))
-        for each in (problem.replicas, led_by)
+        for each in (problem.replicas, leaders)
     )
-    replicas, topic_replicas = _of_replicas(problem, balance, held)
+    replicas, topic_replicas = _of_replicas(problem, balance, counts)
     of_bytes = (fair.disk, fair.network_in, fair.network_out)
     disk, limits = byte_window(fair.disk, balance.disk), problem.disk_limit_bytes[problem.targets]
     if (limits >= 0).any():
@@ -74,10 +74,14 @@ def windows(problem: Problem, balance: Balance) -> Windows:
         disk = np.stack([np.minimum(low, high), high])
     return Windows(
         replicas=replicas,
-        leaders=_capped(problem, _around(fair.leaders, balance.leaders, led.sum(axis=0, keepdims=True))[:, 0], 1),
+        leaders=_capped(
+            problem, _around(fair.leaders, balance.leaders, leader_counts.sum(axis=0, keepdims=True))[:, 0], 1
+        ),
         topic_replicas=topic_replicas,
         topic_leaders=(
-            None if balance.topic_leaders.kind == "none" else _around(fair.topic_leaders, balance.topic_leaders, led)
+            None
+            if balance.topic_leaders.kind == "none"
+            else _around(fair.topic_leaders, balance.topic_leaders, leader_counts)
         ),
         disk=disk,
         network_in=byte_window(fair.network_in, balance.network_in),
@@ -89,40 +93,42 @@ def windows(problem: Problem, balance: Balance) -> Windows:
 
 def _parts_of_the_way(problem: Problem, goals: Windows, parts: Mapping[str, Tolerance]) -> Windows:
     """The windows, widened by the part of each broker's way from today that isn't asked, within caps and disks."""
-    held, limits = held_today(problem), problem.disk_limit_bytes[problem.targets]
+    amounts, limits = held_today(problem), problem.disk_limit_bytes[problem.targets]
     most = {"disk": np.where(limits < 0, OPEN_BYTES, limits)}
     if goals.caps is not None:
         most |= {"replicas": goals.caps[0], "leaders": goals.caps[1]}
     wider = dict[str, Any]()
     for name, part in parts.items():
         if (goal := getattr(goals, name)) is not None:
-            below, above = np.floor(beyond(goal, held[name]) * (1 - part.value / 100)).astype(np.int64)
+            below, above = np.floor(beyond(goal, amounts[name]) * (1 - part.value / 100)).astype(np.int64)
             wider[name] = np.stack([goal[0] - below, np.minimum(goal[1] + above, most.get(name, OPEN_BYTES))])
     return replace(goals, **wider)
 
 
 def held_today(problem: Problem) -> dict[str, LongArray]:
     """(Bt,) each: all that the target brokers hold today of each measure with a window, by the window's name."""
-    one = np.zeros_like(problem.topic_of)
+    group = np.zeros_like(problem.topic_of)
     names = ("replicas", "leaders", *BYTE_WINDOWS)
-    return dict(zip(names, by_group(problem, today(problem), problem.leaders, one, 1, len(names))[0], strict=True))
+    return dict(zip(names, by_group(problem, today(problem), problem.leaders, group, 1, len(names))[0], strict=True))
 
 
 def within_windows(
-    problem: Problem, wanted: Windows, on: BoolArray, rows: LongArray, here: int, there: int
+    problem: Problem, windows: Windows, is_on: BoolArray, rows: LongArray, from_broker: int, to_broker: int
 ) -> LongArray:
-    """Those of the rows whose replica may go from one target broker to another by all windows; `on` (P, Bt): where
+    """Those of the rows whose replica may go from one target broker to another by all windows; `is_on` (P, Bt): where
     replicas are.
     """
     topics, fits = problem.topic_of, np.ones(len(rows), dtype=bool)
     loads = (np.ones_like(problem.size_bytes), problem.size_bytes, problem.bytes_in_per_sec)
-    for window, load in zip((wanted.replicas, wanted.disk, wanted.network_in), loads, strict=True):
+    for window, load in zip((windows.replicas, windows.disk, windows.network_in), loads, strict=True):
         if window is not None:
-            fits &= load[on[:, there]].sum() + load[rows] <= window[1, there]
-            fits &= load[on[:, here]].sum() - load[rows] >= window[0, here]
-    left, right = (np.bincount(topics[on[:, at]], minlength=len(problem.topic_names)) for at in (here, there))
-    fits &= (left > wanted.topic_replicas[0, :, here])[topics[rows]]
-    return rows[fits & (right < wanted.topic_replicas[1, :, there])[topics[rows]]]
+            fits &= load[is_on[:, to_broker]].sum() + load[rows] <= window[1, to_broker]
+            fits &= load[is_on[:, from_broker]].sum() - load[rows] >= window[0, from_broker]
+    from_counts, to_counts = (
+        np.bincount(topics[is_on[:, broker]], minlength=len(problem.topic_names)) for broker in (from_broker, to_broker)
+    )
+    fits &= (from_counts > windows.topic_replicas[0, :, from_broker])[topics[rows]]
+    return rows[fits & (to_counts < windows.topic_replicas[1, :, to_broker])[topics[rows]]]
 
 
 def starts(problem: Problem, tolerance: Tolerance) -> range:
@@ -140,26 +146,26 @@ def starts(problem: Problem, tolerance: Tolerance) -> range:
     return range(max(0, ceil - int(tolerance.value)), int(floor[0, 0]) + 1)
 
 
-def starting(wanted: Windows, low: int, spread: int) -> Windows:
+def starting(windows: Windows, low: int, spread: int) -> Windows:
     """The windows, with the window of all replicas beginning at `low`."""
-    lows = np.full_like(wanted.replicas[0], low)
-    return replace(wanted, replicas=np.stack([lows, lows + spread]))
+    lows = np.full_like(windows.replicas[0], low)
+    return replace(windows, replicas=np.stack([lows, lows + spread]))
 
 
-def near(problem: Problem, balance: Balance, wanted: Windows, assignment: IntArray) -> Windows:
+def near(problem: Problem, balance: Balance, windows: Windows, assignment: IntArray) -> Windows:
     """The windows, with those that may begin anywhere set to begin nearest to the counts of an assignment (P, W)."""
     if balance.replicas.kind == "part":
-        return wanted
-    held = counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))
-    replicas, topic_replicas = _of_replicas(problem, balance, held)
-    return replace(wanted, replicas=replicas, topic_replicas=topic_replicas)
+        return windows
+    counts = counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))
+    replicas, topic_replicas = _of_replicas(problem, balance, counts)
+    return replace(windows, replicas=replicas, topic_replicas=topic_replicas)
 
 
-def _of_replicas(problem: Problem, balance: Balance, held: LongArray) -> tuple[LongArray, LongArray]:
+def _of_replicas(problem: Problem, balance: Balance, counts: LongArray) -> tuple[LongArray, LongArray]:
     """The windows of all replicas (2, Bt) and of topics (2, T, Bt), if brokers hold so many of a topic (T, Bt)."""
     fair, allowed = fair_shares(problem), problem.allowed_targets
-    in_all = _around(fair.replicas, balance.replicas, held.sum(axis=0, keepdims=True))[:, 0]
-    of_topics = _around(fair.topic_replicas, balance.topic_replicas, held)
+    in_all = _around(fair.replicas, balance.replicas, counts.sum(axis=0, keepdims=True))[:, 0]
+    of_topics = _around(fair.topic_replicas, balance.topic_replicas, counts)
     if allowed is not None:
         # 0 on brokers where a topic may not be; so the windows of such topics have no other start.
         forbidden = np.zeros_like(of_topics)
@@ -171,9 +177,9 @@ def _of_replicas(problem: Problem, balance: Balance, held: LongArray) -> tuple[L
     return _capped(problem, in_all, 0), of_topics
 
 
-def _capped(problem: Problem, window: LongArray, at: int) -> LongArray:
+def _capped(problem: Problem, window: LongArray, kind: int) -> LongArray:
     """The window (2, Bt), cut at the caps on replicas (0) or leaders (1)."""
-    return window if problem.caps is None else np.minimum(window, problem.caps[at, problem.targets])
+    return window if problem.caps is None else np.minimum(window, problem.caps[kind, problem.targets])
 
 
 def alike(window: LongArray) -> BoolArray:
@@ -182,12 +188,12 @@ def alike(window: LongArray) -> BoolArray:
     return same
 
 
-def spread(held: LongArray, usable: BoolArray | None) -> LongArray:
+def spread(counts: LongArray, usable: BoolArray | None) -> LongArray:
     """(K,): most minus fewest (K, Bt), on the brokers that may hold any (K, Bt); None: on all."""
-    most = held.max(axis=1)
+    most = counts.max(axis=1)
     if usable is None:
-        return most - held.min(axis=1)
-    return most - np.where(usable, held, most[:, None]).min(axis=1)
+        return most - counts.min(axis=1)
+    return most - np.where(usable, counts, most[:, None]).min(axis=1)
 
 
 def opened(window: LongArray) -> LongArray:
@@ -204,33 +210,33 @@ def excess_anywhere(bounds: LongArray, counts: LongArray, price: int, tolerance:
     return np.where(alike(bounds) & even, 0, outside)
 
 
-def byte_excess(wanted: Windows, held: LongArray) -> LongArray:
+def byte_excess(windows: Windows, loads: LongArray) -> LongArray:
     """The weight of everything outside the windows of bytes, as `excess`: loads (..., 3, Bt) to (...).
 
     A unit is a thousandth of the broker's fair share, and weighs a broker's price.
     """
-    total = np.zeros(held.shape[:-2], dtype=np.int64)
-    for at, bounds in enumerate(wanted.of_bytes):
-        if bounds is not None and wanted.byte_shares is not None:
-            unit = np.maximum(wanted.byte_shares[at] // _BYTE_UNITS, 1)
-            left = distance(bounds, held[..., at, :])
-            total = total + np.minimum(-(-left // unit), _MOST_UNITS).sum(axis=-1) * BROKER_PRICE
+    total = np.zeros(loads.shape[:-2], dtype=np.int64)
+    for index, bounds in enumerate(windows.of_bytes):
+        if bounds is not None and windows.byte_shares is not None:
+            unit = np.maximum(windows.byte_shares[index] // _BYTE_UNITS, 1)
+            outside = distance(bounds, loads[..., index, :])
+            total = total + np.minimum(-(-outside // unit), _MOST_UNITS).sum(axis=-1) * BROKER_PRICE
     return total
 
 
-def excess_of_topics(wanted: Windows, balance: Balance, held: LongArray) -> LongArray:
+def excess_of_topics(windows: Windows, balance: Balance, counts: LongArray) -> LongArray:
     """(T,): the weight of the topics' replicas, and leaders, (T, 2, Bt) that are outside of their windows."""
-    found = excess_anywhere(wanted.topic_replicas, held[:, 0], TOPIC_PRICE, balance.topic_replicas)
-    if wanted.topic_leaders is not None:
-        found = found + excess_anywhere(wanted.topic_leaders, held[:, 1], TOPIC_PRICE, balance.topic_leaders)
-    return found
+    total = excess_anywhere(windows.topic_replicas, counts[:, 0], TOPIC_PRICE, balance.topic_replicas)
+    if windows.topic_leaders is not None:
+        total = total + excess_anywhere(windows.topic_leaders, counts[:, 1], TOPIC_PRICE, balance.topic_leaders)
+    return total
 
 
-def excess_of_brokers(wanted: Windows, balance: Balance, counts: LongArray, held: LongArray) -> LongArray:
+def excess_of_brokers(windows: Windows, balance: Balance, counts: LongArray, loads: LongArray) -> LongArray:
     """The weight outside brokers' windows of replicas and leaders (…, 2, Bt), and of loads (…, 3, Bt)."""
-    replicas = excess_anywhere(wanted.replicas, counts[..., 0, :], BROKER_PRICE, balance.replicas)
-    leaders = excess_anywhere(wanted.leaders, counts[..., 1, :], BROKER_PRICE, balance.leaders)
-    return replicas + leaders + byte_excess(wanted, held)
+    replicas = excess_anywhere(windows.replicas, counts[..., 0, :], BROKER_PRICE, balance.replicas)
+    leaders = excess_anywhere(windows.leaders, counts[..., 1, :], BROKER_PRICE, balance.leaders)
+    return replicas + leaders + byte_excess(windows, loads)
 
 
 def _around(fair: Shares, tolerance: Tolerance, today: LongArray) -> LongArray:
@@ -257,8 +263,8 @@ def _around(fair: Shares, tolerance: Tolerance, today: LongArray) -> LongArray:
             low = floor + up - spread // 2
             if spread > 1:
                 # Only if shares are equal: with rules of placement, floors may be equal although shares differ.
-                alike = ((floor == floor[:, :1]) & (brokers == brokers[:, :1])).all(axis=1, keepdims=True)
-                low = np.where(alike, _begin(fair, today, spread), low)
+                is_equal = ((floor == floor[:, :1]) & (brokers == brokers[:, :1])).all(axis=1, keepdims=True)
+                low = np.where(is_equal, _begin(fair, today, spread), low)
             return np.stack([low.clip(min=0), np.maximum(low + spread, spread)])
 
 
