@@ -44,8 +44,8 @@ PlacedReplicas = Mapping[PartitionKey, Sequence[int]]
 
 def to_document(certificate: Certificate) -> dict[str, Any]:
     """JSON values under the names of the dataclasses' fields; empty parts are left out."""
-    facts, own = certificate.facts, _own_document(certificate)
-    grain, tables = own["prices"].pop("grain"), own["prices"].pop("loads")
+    facts, own_parts = certificate.facts, _own_document(certificate)
+    grain, tables = own_parts["prices"].pop("grain"), own_parts["prices"].pop("loads")
     names = ["broker_ids", "racks", "least", "most", "topics", "factors", "costs", "home", "home_costs"]
     names += ["kinds"] if facts.forbidden is not None or (facts.kinds != facts.factors).any() else []
     loads = zip(facts.load_names, facts.loads.tolist(), tables, strict=True)
@@ -54,11 +54,11 @@ def to_document(certificate: Certificate) -> dict[str, Any]:
         "grain": grain,
         **{name: getattr(facts, name).tolist() for name in names},
         **({} if facts.forbidden is None else {"forbidden": facts.forbidden.astype(int).tolist()}),
-        **{name: of.tolist() for name in ("together", "leader_ranks") if (of := getattr(facts, name)) is not None},
-        "loads": [{"window": name, "of": of, "prices": table} for name, of, table in loads],
-        **own,
-        **_stated(others=[_own_document(other) for other in certificate.others]),
-        **_stated(outside=certificate.outside and _outside_document(certificate.outside)),
+        **{name: data.tolist() for name in ("together", "leader_ranks") if (data := getattr(facts, name)) is not None},
+        "loads": [{"window": name, "of": data, "prices": table} for name, data, table in loads],
+        **own_parts,
+        **_not_empty(others=[_own_document(other) for other in certificate.others]),
+        **_not_empty(outside=certificate.outside and _outside_document(certificate.outside)),
     }
 
 
@@ -81,36 +81,38 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
     slots = _array(document["together"], rows) if "together" in document else None
     ranks = _array(document["leader_ranks"], -1, len(facts.racks)) if "leader_ranks" in document else None
     facts = replace(facts, forbidden=_forbidden(document, facts), together=slots, leader_ranks=ranks)
-    stated = document.get("outside", {})
+    excess_json = document.get("outside", {})
     tables = {"loads": [load["prices"] for load in loads], "grain": document["grain"], **document["prices"]}
     others = tuple(
         Certificate(facts, _prices(facts, other["prices"]), _parts(facts, other.get("parts", ())), lows=_lows(other))
         for other in document.get("others", ())
     )
-    parts, outside = _parts(facts, document.get("parts", ())), _outside(facts, stated) if stated else None
-    made = Certificate(facts, _prices(facts, tables), parts, others, outside, _lows(document))
+    parts, outside = _parts(facts, document.get("parts", ())), _outside(facts, excess_json) if excess_json else None
+    certificate = Certificate(facts, _prices(facts, tables), parts, others, outside, _lows(document))
     if outside:
-        _check_outside(made, outside)
-    return made
+        _check_outside(certificate, outside)
+    return certificate
 
 
 def _check_outside(certificate: Certificate, outside: Outside) -> None:
     """ValueError if a part omits racks, a start of a window has no proof, or an edge isn't its window's."""
     facts, allowed = certificate.facts, outside.allowed
-    every = (certificate, *certificate.others)
-    if any(each.prices.starts for each in every):
+    certificates = (certificate, *certificate.others)
+    if any(each.prices.starts for each in certificates):
         raise ValueError("starts of topics' windows, for plans outside of them")
-    if any(set(part.racks) != set(every_rack(facts)) for each in every for part in each.parts):
+    if any(set(part.racks) != set(every_rack(facts)) for each in certificates for part in each.parts):
         raise ValueError("parts of some racks only")
     proofs = [
-        Starting(case, each.lows) for each in every for case in (each.prices, *(part.case for part in each.parts))
+        Starting(case, each.lows)
+        for each in certificates
+        for case in (each.prices, *(part.case for part in each.parts))
     ]
     for cases in (proofs, outside.replicas, outside.loads):
         if not allowed.covered([each.lows for each in cases]):
             raise ValueError("starts of a window that nothing is proven for")
         for each in cases:
-            there = allowed.beginning(each.lows)
-            if not all(there.bears(prices.tables) for prices in leaves(each.case)):
+            narrowed = allowed.beginning(each.lows)
+            if not all(narrowed.bears(prices.tables) for prices in leaves(each.case)):
                 raise ValueError("an edge that isn't that of its window")
 
 
@@ -126,15 +128,15 @@ def _forbidden(document: Mapping[str, Any], facts: BoundFacts) -> BoolArray | No
     usable = (~forbidden).astype(np.int64) @ (racks[:, None] == np.arange(most.shape[1])).astype(np.int64)
     usable = usable[facts.topics]
     # A replica that is already on a forbidden broker may stay.
-    for stays in facts.home.T:
-        rows = np.flatnonzero((stays >= 0) & forbidden[facts.topics, stays])
-        usable[rows, racks[stays[rows]]] += 1
+    for column in facts.home.T:
+        rows = np.flatnonzero((column >= 0) & forbidden[facts.topics, column])
+        usable[rows, racks[column[rows]]] += 1
     if (most > usable).any():
         raise ValueError("a partition that may have more replicas in a rack than it may use brokers")
     return forbidden
 
 
-def _stated(**values: Any) -> dict[str, Any]:
+def _not_empty(**values: Any) -> dict[str, Any]:
     """The values that aren't empty, 0 or None: others aren't written."""
     return {name: value for name, value in values.items() if value}
 
@@ -142,7 +144,7 @@ def _stated(**values: Any) -> dict[str, Any]:
 def _own_document(certificate: Certificate) -> dict[str, Any]:
     """What a certificate doesn't share with those for other starts."""
     parts = [{"racks": list(part.racks), "case": _case_document(part.case)} for part in certificate.parts]
-    return {"prices": _case_document(certificate.prices), **_stated(parts=parts, lows=certificate.lows)}
+    return {"prices": _case_document(certificate.prices), **_not_empty(parts=parts, lows=certificate.lows)}
 
 
 def _lows(document: Mapping[str, Any]) -> Lows:
@@ -161,7 +163,7 @@ def _case_document(case: Case) -> dict[str, Any]:
         "topic_replicas": case.topic_replicas.T.tolist(),
         "replicas": case.replicas.T.tolist(),
         "loads": [table.T.tolist() for table in case.loads],
-        **_stated(starts=starts, of_replicas=case.of_replicas, of_loads=case.of_loads),
+        **_not_empty(starts=starts, of_replicas=case.of_replicas, of_loads=case.of_loads),
     }
 
 
@@ -176,7 +178,7 @@ def _outside_document(outside: Outside) -> dict[str, Any]:
         "load_windows": allowed.windows.bounds.tolist(),
         "scales": allowed.windows.scales.tolist(),
         "least": {
-            name: [{**_case_document(each.case), **_stated(lows=each.lows)} for each in getattr(outside, name)]
+            name: [{**_case_document(each.case), **_not_empty(lows=each.lows)} for each in getattr(outside, name)]
             for name in ("replicas", "loads")
         },
         "topic_names": list(outside.topic_names),
@@ -203,9 +205,9 @@ def _outside(facts: BoundFacts, document: Mapping[str, Any]) -> Outside:
         tuple(Starting(_case(facts, case, racks), _lows(case)) for case in least[name])
         for name in ("replicas", "loads")
     )
-    for what, cases in (("replica", of_replicas), ("load", of_loads)):
-        if any(getattr(prices, f"of_{what}s") != prices.grain for each in cases for prices in leaves(each.case)):
-            raise ValueError(f"a {what} outside has another price than 1")
+    for kind, cases in (("replica", of_replicas), ("load", of_loads)):
+        if any(getattr(prices, f"of_{kind}s") != prices.grain for each in cases for prices in leaves(each.case)):
+            raise ValueError(f"a {kind} outside has another price than 1")
     names = convert(document["topic_names"], tuple[str, ...])
     return Outside(allowed, of_replicas, of_loads, names, _array(document["partitions"]))
 
@@ -262,8 +264,8 @@ def _array(values: Sequence[Any], *shape: int, of: Any = int) -> LongArray:
     """An array of this shape, by default as long as the values; ValueError if one isn't of the type `of`."""
     for _ in range(max(len(shape), 1)):
         of = list[of]
-    found = np.array(convert(values, of), dtype=np.int64)
-    return found.reshape(shape) if shape else found
+    array = np.array(convert(values, of), dtype=np.int64)
+    return array.reshape(shape) if shape else array
 
 
 def _table(rows: Sequence[Sequence[int]], columns: int) -> LongArray:
@@ -317,28 +319,28 @@ def encoded(certificate: Certificate) -> bytes:
     return ("{" + ",\n".join(lines) + "}\n").encode()
 
 
-def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
+def check(plan: Plan, file: bytes, label: str) -> CheckedBound:
     """Computes the bound again; StalePlanError if the file isn't the plan's, or gives another bound."""
-    stated = plan.bound
-    if hashlib.sha256(file).hexdigest() != stated.sha256:
-        raise StalePlanError(f"{shown}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
+    bound = plan.bound
+    if hashlib.sha256(file).hexdigest() != bound.sha256:
+        raise StalePlanError(f"{label}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
     certificate = from_document(json_value(file))
     in_bytes = certificate.facts.measure == "bytes"
     worked_out = lagrangian_bound.least(certificate)
-    _check_excess(plan, certificate, shown)
-    claimed = stated.least_bytes_moved if in_bytes else stated.least_replicas_moved
+    _check_excess(plan, certificate, label)
+    claimed = bound.least_bytes_moved if in_bytes else bound.least_replicas_moved
     if worked_out != claimed:
-        raise StalePlanError(f"{shown}: the prices come to a bound of {worked_out}, the plan says {claimed}")
+        raise StalePlanError(f"{label}: the prices come to a bound of {worked_out}, the plan says {claimed}")
     # What the plan moves is counted again, from its own list of partitions.
     moved = sum(len(row.added) * (row.size_bytes if in_bytes else 1) for row in plan.partitions)
     if moved < worked_out:
         raise StalePlanError(
-            f"{shown}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"
+            f"{label}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"
         )
-    every = (certificate, *certificate.others)
-    cases = [each for of in every for part in of.parts for each in lagrangian_bound.leaves(part.case)]
-    prices = (*(each.prices for each in every), *cases)
-    tables = [table for of in prices for table in (*of.tables, *(start.topic_replicas for start in of.starts))]
+    certificates = (certificate, *certificate.others)
+    cases = [each for proof in certificates for part in proof.parts for each in lagrangian_bound.leaves(part.case)]
+    prices = (*(each.prices for each in certificates), *cases)
+    tables = [table for each in prices for table in (*each.tables, *(start.topic_replicas for start in each.starts))]
     return CheckedBound(
         measure=certificate.facts.measure,
         least=worked_out,
@@ -348,46 +350,46 @@ def check(plan: Plan, file: bytes, shown: str) -> CheckedBound:
     )
 
 
-def _check_excess(plan: Plan, certificate: Certificate, shown: str) -> None:
+def _check_excess(plan: Plan, certificate: Certificate, label: str) -> None:
     """StalePlanError if the bound doesn't cover the plan, or if the plan states another excess."""
-    found, stated = excess(certificate), plan.bound.excess
-    if found != stated:
-        raise StalePlanError(f"{shown}: the prices are for plans with another excess than bound.excess says")
+    proven_excess, plan_excess = excess(certificate), plan.bound.excess
+    if proven_excess != plan_excess:
+        raise StalePlanError(f"{label}: the prices are for plans with another excess than bound.excess says")
     if certificate.outside is None:
         return
     outside = certificate.outside
-    reached = outside.allowed.reached(*_placed(plan.replica_lists, certificate.facts, outside, shown))
+    reached = outside.allowed.reached(*_tally(plan.replica_lists, certificate.facts, outside, label))
     if not outside.allowed.holds(reached):
         raise StalePlanError(
-            f"{shown}: the plan is further outside of its windows than the plans that the bound is for: by a weight of "
+            f"{label}: the plan is further outside of its windows than the plans that the bound is for: by a weight of "
             f"{reached.replicas} for replicas and {reached.loads} bytes of loads, allowed: {outside.allowed.replicas} "
             f"and {outside.allowed.loads}"
         )
 
 
-def covers(certificate: Certificate, placed: PlacedReplicas) -> bool:
-    """True if the bound covers plans that are as far outside of their windows as the placement `placed`.
+def covers(certificate: Certificate, lists: PlacedReplicas) -> bool:
+    """True if the bound covers plans that are as far outside of their windows as these replica lists.
 
     A bound for plans within their windows doesn't contain the windows: then the result is True.
     """
     outside = certificate.outside
     if outside is None:
         return True
-    return outside.allowed.holds(outside.allowed.reached(*_placed(placed, certificate.facts, outside, FILE)))
+    return outside.allowed.holds(outside.allowed.reached(*_tally(lists, certificate.facts, outside, FILE)))
 
 
-def _placed(placed: PlacedReplicas, facts: BoundFacts, outside: Outside, shown: str) -> tuple[LongArray, LongArray]:
+def _tally(lists: PlacedReplicas, facts: BoundFacts, outside: Outside, label: str) -> tuple[LongArray, LongArray]:
     """The replicas (T, Bt) and loads (D, Bt) of the partitions that the bound covers, from a plan's replica lists."""
-    here = {broker: at for at, broker in enumerate(facts.broker_ids.tolist())}
-    cells = np.zeros((len(outside.allowed.topics.movable), len(here)), dtype=np.int64)
-    load = np.zeros((len(facts.loads), len(here)), dtype=np.int64)
+    column_of = {broker: column for column, broker in enumerate(facts.broker_ids.tolist())}
+    cells = np.zeros((len(outside.allowed.topics.movable), len(column_of)), dtype=np.int64)
+    load = np.zeros((len(facts.loads), len(column_of)), dtype=np.int64)
     for row, (topic, number) in enumerate(zip(facts.topics.tolist(), outside.partitions.tolist(), strict=True)):
         key = outside.topic_names[topic], number
-        stays = [at for at in facts.home[row].tolist() if at >= 0]
-        brokers = [here[broker] for broker in placed[key]] if key in placed else stays
+        home = [column for column in facts.home[row].tolist() if column >= 0]
+        brokers = [column_of[broker] for broker in lists[key]] if key in lists else home
         if len(brokers) != facts.factors[row]:
             raise StalePlanError(
-                f"{shown}: partition {number} of topic {key[0]} has {len(brokers)} replicas in the plan"
+                f"{label}: partition {number} of topic {key[0]} has {len(brokers)} replicas in the plan"
             )
         cells[topic, brokers] += 1
         load[:, brokers] += facts.loads[:, row, None]

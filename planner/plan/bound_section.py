@@ -54,24 +54,24 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
     in_replicas = least_replicas >= 0 and not moved
     gap = gap_percent(replicas, least_replicas) if in_replicas else gap_percent(moved, least)
     unproven = {PART: UNPROVEN_PART, ADOPTED: UNPROVEN_ADOPTED}.get(winner["strategy"], UNPROVEN)
-    why = unproven if (moved or replicas) and certificate is None else proof(certificate, forced_only, spec.apart)
+    text = unproven if (moved or replicas) and certificate is None else proof(certificate, forced_only, spec.apart)
     windows = (problem.balance.topic_replicas, problem.balance.replicas)
     starts_of_topics, starts = (each.kind == "spread" and each.value > 1 for each in windows)
     if certificate is not None and gap and not forced_only and starts_of_topics:
-        why += SEARCHED
+        text += SEARCHED
     if certificate is not None and proposal.wider:
-        of = enumerated([words(window) for window in proposal.wider])
-        why += f". The windows of {of} are wider than asked for, because a disk would otherwise be above its limit"
+        names = enumerated([words(window) for window in proposal.wider])
+        text += f". The windows of {names} are wider than asked for, because a disk would otherwise be above its limit"
     if certificate is not None and replicas:
         # With other starts of the windows, a plan that copies as many bytes may be better by the later criteria.
-        why += TIES[proposal.ties_proven and not (gap or starts_of_topics or starts)]
+        text += TIES[proposal.ties_proven and not (gap or starts_of_topics or starts)]
     return BoundSection(
         bytes_moved=moved,
         least_bytes_moved=least,
         least_replicas_moved=least_replicas if least_replicas >= 0 else None,
         gap_percent=gap,
         method=method(certificate, forced_only),
-        proof=why,
+        proof=text,
         sha256=None if file is None else hashlib.sha256(file).hexdigest(),
         excess=bound_json.excess(certificate),
     )
@@ -88,9 +88,9 @@ def counted_again(plan: Plan) -> Iterator[tuple[str, float, float]]:
     if plan.bound.sha256 is not None:
         yield "bound.gap_percent", plan.bound.gap_percent, gap_percent(of_measure, least)
     of_limits = {"limits.bytes_moved": moved, "limits.replicas_moved": replicas}
-    for at, row in enumerate(plan.limits):
+    for index, row in enumerate(plan.limits):
         if row.key in of_limits:
-            yield f"limits[{at}].value", row.value, of_limits[row.key]
+            yield f"limits[{index}].value", row.value, of_limits[row.key]
 
 
 def gap_percent(moved: int, least: int) -> float:
@@ -104,10 +104,10 @@ def method(certificate: Certificate | None, forced_only: bool) -> BoundMethod:
         return "none"
     if forced_only:
         return "forced"
-    every = (certificate, *certificate.others)
-    if any(each.parts for each in every):
+    certificates = (certificate, *certificate.others)
+    if any(each.parts for each in certificates):
         return "branches"
-    return "prices" if any(table.size for each in every for table in each.prices.loads) else "flow"
+    return "prices" if any(table.size for each in certificates for table in each.prices.loads) else "flow"
 
 
 UNPROVEN = "the minimum is unknown: the plan is one of Kafka's own placements, chosen from the front"
@@ -140,30 +140,34 @@ def proof(certificate: Certificate | None, forced_only: bool, apart: Sequence[Ap
         split = ", for this split of the brokers among topics that are apart; with another one less may move"
     if certificate is None or certificate.outside is None:
         return f"{METHODS[name]}{split}"
-    found = bound_json.excess(certificate)
-    assert found is not None
+    excess = bound_json.excess(certificate)
+    assert excess is not None
     how = _HOW[name].removesuffix(", and")
     return (
         f"{how}; the windows can't all be shown to hold, so this is about all plans with these racks and replication "
-        f"factors that are outside of them by no more than this one, whichever brokers carry it ({_outside(found)}): "
+        f"factors that are outside of them by no more than this one, whichever brokers carry it ({_outside(excess)}): "
         f"none of them moves less{split}"
     )
 
 
-def _outside(found: ExcessSection) -> str:
+def _outside(excess: ExcessSection) -> str:
     """How far outside of the windows a bound's plans may be, and the least that any plan must be outside."""
-    said = []
-    if found.replicas:
-        said.append(f"replicas by a weight of {found.replicas:,}{_at_least(found.replicas, found.least_replicas, str)}")
-    if found.loads:
-        worst = max((each.value for each in found.furthest if each.window.startswith("disk")), default=0)
-        one = f", {size(worst)} on the worst broker" if worst else ""
-        said.append(f"loads by {size(found.loads)} in all{one}{_at_least(found.loads, found.least_loads, size)}")
-    return "; ".join(said)
+    phrases = []
+    if excess.replicas:
+        phrases.append(
+            f"replicas by a weight of {excess.replicas:,}{_at_least(excess.replicas, excess.least_replicas, str)}"
+        )
+    if excess.loads:
+        worst = max((each.value for each in excess.furthest if each.window.startswith("disk")), default=0)
+        on_worst = f", {size(worst)} on the worst broker" if worst else ""
+        phrases.append(
+            f"loads by {size(excess.loads)} in all{on_worst}{_at_least(excess.loads, excess.least_loads, size)}"
+        )
+    return "; ".join(phrases)
 
 
-def _at_least(found: int, least: int, shown: Callable[[int], str]) -> str:
-    return ", the least possible" if least >= found else f", proven to be at least {shown(least)}"
+def _at_least(excess: int, least: int, write: Callable[[int], str]) -> str:
+    return ", the least possible" if least >= excess else f", proven to be at least {write(least)}"
 
 
 def is_part(plan: Plan) -> bool:
@@ -178,8 +182,8 @@ def asks_for_balance(plan: Plan) -> bool:
 
 def looser(plan: Plan) -> bool:
     """True if the plan misses windows asked for, and was made for other windows or chosen by a rule of the front."""
-    of, picked = plan.balance, plan.choice.rule not in ("asked", "within_budget")
-    return bool(of.missed) and (of.asked != of.wanted or picked)
+    balance, picked = plan.balance, plan.choice.rule not in ("asked", "within_budget")
+    return bool(balance.missed) and (balance.asked != balance.wanted or picked)
 
 
 def of_split(plan: Plan) -> str:
@@ -210,34 +214,36 @@ def bounded(plan: Plan) -> str:
     as_even = plan.unfinished or (looser(plan) and targets(plan) == "the targets")
     if plan.bound.excess:
         others = f"comes as close to {SCENARIOS}" if misses_scenarios(plan) else "exceeds the disk limits by no more"
-        does = [f"comes as close to {targets(plan)}" if plan.balance.relaxed else others]
+        phrases = [f"comes as close to {targets(plan)}" if plan.balance.relaxed else others]
     elif as_even:
-        does = ["ends as even as this one"]
+        phrases = ["ends as even as this one"]
     elif plan.changes.rebalance != "all":
-        does = ["makes these changes"]
-        does += ["repairs what breaks the rack rule"] if plan.changes.rebalance == "racks" else []
+        phrases = ["makes these changes"]
+        phrases += ["repairs what breaks the rack rule"] if plan.changes.rebalance == "racks" else []
     else:
         met = f"{'comes as close to' if plan.balance.relaxed else 'meets'} {targets(plan)}"
-        does = [met] if asks_for_balance(plan) else []
-    of = plan.spec
+        phrases = [met] if asks_for_balance(plan) else []
+    spec = plan.spec
     if plan.changes.rebalance == "all" and plan.rack_aware and any(row.rack is not None for row in plan.brokers):
-        as_today = of.racks_as_today or (plan.adopted and plan.adopted.partitions_uneven)
-        does.append(f"spreads replicas over the racks{' at least as evenly as today' if as_today else ''}")
-    split = [rule for rule in of.apart or () if not rule.by.endswith(LEADERS)]
+        as_today = spec.racks_as_today or (plan.adopted and plan.adopted.partitions_uneven)
+        phrases.append(f"spreads replicas over the racks{' at least as evenly as today' if as_today else ''}")
+    split = [rule for rule in spec.apart or () if not rule.by.endswith(LEADERS)]
     capped = any({row.max_replicas, row.max_leaders, row.max_disk_bytes} != {None} for row in plan.brokers)
     limited = not plan.bound.excess and any(row.disk_bytes for row in plan.brokers)
-    kept = ("placement rules", of.placement), ("apart rules", split), ("together rules", of.together)
-    rules = [f"the {rule}" for rule, asked in (*kept, ("caps", capped), ("disk limits", limited)) if asked]
-    does += [f"keeps {enumerated(rules)}"] if rules else []
+    kept_rules = ("placement rules", spec.placement), ("apart rules", split), ("together rules", spec.together)
+    rules = [f"the {rule}" for rule, is_set in (*kept_rules, ("caps", capped), ("disk limits", limited)) if is_set]
+    phrases += [f"keeps {enumerated(rules)}"] if rules else []
     if cordoned := [row.id for row in plan.brokers if row.cordoned]:
-        does.append(f"copies nothing to the cordoned {brokers(cordoned)}")
-    if plan.changes.rebalance == "all" and (of.topics.exclude or of.topics.include != ("*",)):
-        does.append("leaves excluded topics where they are")
-    if of.topics.on_brokers:
-        does.append(f"changes only partitions on {enumerated([f'broker {broker}' for broker in of.topics.on_brokers])}")
+        phrases.append(f"copies nothing to the cordoned {brokers(cordoned)}")
+    if plan.changes.rebalance == "all" and (spec.topics.exclude or spec.topics.include != ("*",)):
+        phrases.append("leaves excluded topics where they are")
+    if spec.topics.on_brokers:
+        phrases.append(
+            f"changes only partitions on {enumerated([f'broker {broker}' for broker in spec.topics.on_brokers])}"
+        )
     if plan.unfinished and plan.unfinished.partitions:
-        does.append(f"leaves the same {counted(plan.unfinished.partitions, 'partition')} for later")
-    return enumerated(does or ["makes these changes"])
+        phrases.append(f"leaves the same {counted(plan.unfinished.partitions, 'partition')} for later")
+    return enumerated(phrases or ["makes these changes"])
 
 
 def covered(plan: Plan) -> str:
@@ -251,16 +257,16 @@ def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = ""
     A plan that copies no bytes is compared by its `replicas`, as in `gap_percent`.
     """
     method, excess = (bound.method, bound.excess) if isinstance(bound, BoundSection) else (None, None)
-    moved, least, said = bound.bytes_moved, bound.least_bytes_moved, size
+    moved, least, write = bound.bytes_moved, bound.least_bytes_moved, size
     if isinstance(bound, BoundSection) and not moved and bound.least_replicas_moved is not None:
-        moved, least, said = replicas, bound.least_replicas_moved, partial(counted, noun="replica")
+        moved, least, write = replicas, bound.least_replicas_moved, partial(counted, noun="replica")
     if method == "none" or 0 == least < moved:
         return "the minimum is unknown"
     if method == "target":
         return "the rest of an approved plan"
-    which = balance_reached or (" for a balance this close to the targets" if excess else "")
+    suffix = balance_reached or (" for a balance this close to the targets" if excess else "")
     if moved <= least:
-        return f"the proven minimum{which}"
+        return f"the proven minimum{suffix}"
     telling = least // _NEAR <= moved - least <= _FAR * least
     share = f" ({gap_shown(above_bound(moved, least))})" if telling else ""
-    return f"at most {said(moved - least)}{share} above the proven minimum{which}"
+    return f"at most {write(moved - least)}{share} above the proven minimum{suffix}"

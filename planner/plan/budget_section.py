@@ -35,31 +35,31 @@ def section(
 
 
 def unfinished(
-    problem: Problem, asked: Problem, assignment: IntArray, budget: request_types.BudgetSection | None
+    problem: Problem, full_problem: Problem, assignment: IntArray, budget: request_types.BudgetSection | None
 ) -> request_types.UnfinishedSection | None:
     """The `unfinished` of plan.json: what a plan within a budget leaves for later steps; None if it leaves nothing.
 
-    `problem` and `budget` are as in `section`; `asked` is the problem of everything asked for. The number of steps is a
+    `problem` and `budget` are as in `section`; `full_problem` is that of everything asked for. The number of steps is a
     lower bound, from the least that partitions must copy.
     """
     if budget is None or not (budget.undone.partitions or any(getattr(budget.undone, term) for term in TERMS)):
         return None
     undone, limits = budget.undone, {term: getattr(budget.limits, term) for term in TERMS}
-    needed = _least_needed(problem, asked)
+    needed = _least_needed(problem, full_problem)
     steps = [-(-int(needed[term].sum()) // limit) for term, limit in limits.items() if limit]
     too_large = np.any([needed[term] > limit for term, limit in limits.items() if limit is not None], axis=0)
-    held = on_all_brokers(problem, assignment, leaders_after(problem, assignment))
+    loads = on_all_brokers(problem, assignment, leaders_after(problem, assignment))
     return request_types.UnfinishedSection(
         limits=budget.limits,
         partitions=undone.partitions,
         brokers=tuple(
             request_types.UnfinishedBrokerRow(
-                id=int(problem.broker_ids[at]),
-                replicas=int(held[0, at]),
-                leaders=int(held[1, at]),
-                size_bytes=int(held[2, at]) if problem.sizes_known else None,
+                id=int(problem.broker_ids[broker]),
+                replicas=int(loads[0, broker]),
+                leaders=int(loads[1, broker]),
+                size_bytes=int(loads[2, broker]) if problem.sizes_known else None,
             )
-            for at in np.flatnonzero(~problem.targets & (held[0] > 0)).tolist()
+            for broker in np.flatnonzero(~problem.targets & (loads[0] > 0)).tolist()
         ),
         windows=undone.windows,
         bytes_moved=undone.bytes_moved if problem.sizes_known else None,
@@ -70,13 +70,13 @@ def unfinished(
     )
 
 
-def _least_needed(problem: Problem, asked: Problem) -> dict[str, LongArray]:
+def _least_needed(problem: Problem, full_problem: Problem) -> dict[str, LongArray]:
     """By term, (P,): the least that each waiting partition needs, whatever later steps choose."""
     waiting = problem.waits
-    kept = ((problem.replicas >= 0) & problem.targets[problem.replicas]).sum(axis=1)
-    rules = independent_check.broken_rules(asked, today(asked))
-    moves = (kept == asked.replication_factors) & (rules["rack spread"] | rules["placement"])
-    copies = np.where(waiting, (asked.replication_factors - kept).clip(min=0) + moves, 0).astype(np.int64)
+    kept_counts = ((problem.replicas >= 0) & problem.targets[problem.replicas]).sum(axis=1)
+    rules = independent_check.broken_rules(full_problem, today(full_problem))
+    moves = (kept_counts == full_problem.replication_factors) & (rules["rack spread"] | rules["placement"])
+    copies = np.where(waiting, (full_problem.replication_factors - kept_counts).clip(min=0) + moves, 0).astype(np.int64)
     elected = waiting & (problem.leaders >= 0) & ~problem.targets[problem.leaders]
     return dict(zip(TERMS, (copies * problem.size_bytes, copies, elected.astype(np.int64)), strict=True))
 
@@ -85,27 +85,27 @@ def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> request_types
     """What this step leaves undone (waiting partitions, missed windows), and what the rest would cost."""
     waiting = problem.waits
     windows = sorted({each.window for each in relaxed_of_mode(problem, assignment)})
-    held = np.unique(problem.replicas[waiting])
-    left = [broker for broker in held.tolist() if broker >= 0 and not problem.targets[broker]]
-    nothing = request_types.UndoneSection(
+    holders = np.unique(problem.replicas[waiting])
+    left_brokers = [broker for broker in holders.tolist() if broker >= 0 and not problem.targets[broker]]
+    undone = request_types.UndoneSection(
         windows=tuple(windows),
         partitions=int(waiting.sum()),
-        brokers=tuple(problem.broker_ids[left].tolist()),
+        brokers=tuple(problem.broker_ids[left_brokers].tolist()),
         bytes_moved=0,
         replicas_moved=0,
         leaders_changed=0,
     )
     if not waiting.any() and (not windows or problem.forced_only):
-        return nothing
+        return undone
     # Only the step's own problem knows which leaders it elects.
-    led = leaders_after(problem, assignment)
-    rest = after(build(spec) if waiting.any() else problem, assignment, waiting, led)
-    basis = ScoringBasis.of(rest)
-    cost = score(basis, optimum.solve(rest, problem.balance).assignment)
+    leaders = leaders_after(problem, assignment)
+    later = after(build(spec) if waiting.any() else problem, assignment, waiting, leaders)
+    basis = ScoringBasis.of(later)
+    cost = score(basis, optimum.solve(later, problem.balance).assignment)
     if not waiting.any() and cost.excess[0] >= score(basis, assignment).excess[0]:
         # No later move would bring the balance closer to its targets.
-        return nothing
-    return structs.replace(nothing, **{term: int(getattr(cost, term)[0]) for term in TERMS})
+        return undone
+    return structs.replace(undone, **{term: int(getattr(cost, term)[0]) for term in TERMS})
 
 
 def after(problem: Problem, assignment: IntArray, waiting: BoolArray, leaders: IntArray) -> Problem:

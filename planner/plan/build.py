@@ -74,59 +74,61 @@ class Planned(NamedTuple):
     bound: bytes | None
 
 
-def planned(tried: Sequence[Swept]) -> Planned:
+def planned(sweeps: Sequence[Swept]) -> Planned:
     """The plan that `sweep.choose` picks from all alternatives (at least one), made again and checked again.
 
     RefusedPlanError if the plan crosses a limit or isn't safe; InfeasibleError if no candidate is valid.
     """
-    chosen = choice.choose(tried)
-    problem, winner = tried[chosen.at].problem, chosen.row
-    made = tried[chosen.at].result.proposals.get(winner["candidate"])
-    proposal = made or prove(planned_for(problem, winner["scenarios"]), of_row(winner))
+    chosen = choice.choose(sweeps)
+    problem, winner = sweeps[chosen.at].problem, chosen.row
+    known_proposal = sweeps[chosen.at].result.proposals.get(winner["candidate"])
+    proposal = known_proposal or prove(planned_for(problem, winner["scenarios"]), of_row(winner))
     if digest(proposal.assignment) != winner["digest"]:
         raise AssertionError(f"candidate {winner['candidate']} was made differently the second time")
     if violations := independent_check.check(problem, proposal.assignment):
         STRATEGIES["optimum"](problem, of_row(winner))  # raises with the reason if no plan exists
         raise InfeasibleError("no candidate keeps every rule; the best one breaks:", *map(str, violations))
-    return of_choice(tried, chosen, proposal)
+    return of_choice(sweeps, chosen, proposal)
 
 
-def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Planned:
+def of_choice(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Planned:
     """The plan of the chosen row; `proposal` is the row's proposal, already checked.
 
     RefusedPlanError if it crosses a limit of `limits` or isn't safe (see `limits_and_safety`).
     """
-    spec, problem, winner = tried[chosen.at].spec, tried[chosen.at].problem, chosen.row
+    spec, problem, winner = sweeps[chosen.at].spec, sweeps[chosen.at].problem, chosen.row
     file = None if proposal.certificate is None else bound_json.encoded(proposal.certificate)
-    asked_for = comparison_sections.asked_of(spec, problem)
-    of_budget = budget_section.section(spec, problem, proposal.assignment, winner)
+    full_problem = comparison_sections.asked_of(spec, problem)
+    budget = budget_section.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is judged by the windows that it was made for; in scenarios, as in the sweep, by those asked.
     problem = replace(problem, balance=of_row(winner).balance)
     dirs = log_dir_placement.plan(spec, problem, proposal.assignment)
     changed = _with_rates(spec, log_dir_placement.with_log_dirs(changes(problem, proposal.assignment), dirs, problem))
     execution = throttle_and_batch_defaults.with_defaults(spec, problem, proposal.assignment, changed)
     spec = replace(spec, execution=execution, apart=apart_sides.as_planned(spec, problem, winner["scenarios"]))
-    tried = [replace(each, spec=replace(each.spec, execution=execution)) for each in tried]
-    costs, led = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
+    sweeps = [replace(each, spec=replace(each.spec, execution=execution)) for each in sweeps]
+    costs, leaders = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
     bound = bound_section.section(spec, problem, winner, proposal, file)
-    made_of = outcome(spec, problem, proposal.assignment, changed, costs)
-    left = budget_section.unfinished(problem, asked_for, proposal.assignment, of_budget)
-    judged = score_terms.terms(spec, replace(asked_for, balance=spec.balance), proposal.assignment, led, bool(changed))
-    made = Plan(
+    sections = outcome(spec, problem, proposal.assignment, changed, costs)
+    unfinished = budget_section.unfinished(problem, full_problem, proposal.assignment, budget)
+    terms = score_terms.terms(
+        spec, replace(full_problem, balance=spec.balance), proposal.assignment, leaders, bool(changed)
+    )
+    plan = Plan(
         **asked(spec),
-        complete=left is None,
-        unfinished=left,
-        **made_of,
+        complete=unfinished is None,
+        unfinished=unfinished,
+        **sections,
         balance=_balance(spec, problem, proposal, dirs),
         log_dirs=log_dirs_section.section(dirs),
-        hours=traffic_sections.hours(spec, problem, proposal.assignment, tried[chosen.at].result),
+        hours=traffic_sections.hours(spec, problem, proposal.assignment, sweeps[chosen.at].result),
         cross_rack=traffic_sections.cross_rack(spec, problem, proposal.assignment, winner["cross_rack_bytes"]),
-        terms=log_dirs_section.with_terms(judged, dirs),
+        terms=log_dirs_section.with_terms(terms, dirs),
         bound=bound,
-        **comparison_sections.sections(tried, chosen, proposal),
-        budget=of_budget,
-        scenarios=_scenarios(replace(problem, balance=tried[chosen.at].problem.balance), proposal.assignment),
-        limits=limits(spec, winner, judged, costs, bound, made_of["brokers"], first_step=left is not None),
+        **comparison_sections.sections(sweeps, chosen, proposal),
+        budget=budget,
+        scenarios=_scenarios(replace(problem, balance=sweeps[chosen.at].problem.balance), proposal.assignment),
+        limits=limits(spec, winner, terms, costs, bound, sections["brokers"], first_step=unfinished is not None),
         warnings=(
             *log_dirs_section.warnings(dirs),
             *cluster_warnings.warnings(spec, problem, changed),
@@ -135,7 +137,7 @@ def of_choice(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pla
             *batch_costs_and_risks.warnings(spec, costs.batches),
         ),
     )
-    return Planned(within_limits(finished(made), spec, costs, dirs), file)
+    return Planned(within_limits(finished(plan), spec, costs, dirs), file)
 
 
 def finished(plan: Plan) -> Plan:
@@ -146,7 +148,7 @@ def finished(plan: Plan) -> Plan:
 def limits(
     spec: Spec,
     winner: Row,
-    judged: Sequence[TermRow],
+    terms: Sequence[TermRow],
     costs: Costs,
     bound: BoundSection,
     brokers: Sequence[BrokerRow],
@@ -158,8 +160,8 @@ def limits(
     `capacity.max_disk` has a row for each of the `brokers` above its cap; if none is, one for the nearest to its cap.
     A `first_step` need not keep these caps yet.
     """
-    row = {**winner, **score_terms.failures(judged)}
-    found = limits_and_safety.gates(spec, row, costs, bound.least_bytes_moved, bound.least_replicas_moved)
+    row = {**winner, **score_terms.failures(terms)}
+    rows = limits_and_safety.gates(spec, row, costs, bound.least_bytes_moved, bound.least_replicas_moved)
     # New partitions fill a disk after the last batch, with the sizes that the YAML states.
     fuller = [
         LimitRow("limits.disk_used", spec.limits.on_disk(row.disk_bytes), row.after.size_bytes, row.id)
@@ -167,16 +169,16 @@ def limits(
         if row.disk_bytes is not None and spec.cluster.sizes_known and row.after.size_bytes > row.peak_size_bytes
     ]
     if fuller:
-        disks = [row for row in found if row.key == "limits.disk_used"]
-        found = [row for row in found if row not in disks]
-        found.append(max((*disks, *fuller), key=lambda row: row.value / row.limit))
+        disks = [row for row in rows if row.key == "limits.disk_used"]
+        rows = [row for row in rows if row not in disks]
+        rows.append(max((*disks, *fuller), key=lambda row: row.value / row.limit))
     caps = [
         LimitRow(key="capacity.max_disk", limit=row.max_disk_bytes, value=row.after.size_bytes, broker=row.id)
         for row in brokers
         if row.max_disk_bytes is not None and row.role != "removed" and not first_step
     ]
     caps.sort(key=lambda row: (-row.value / row.limit, row.broker))
-    return (*found, *([row for row in caps if row.crossed] or caps[:1]))
+    return (*rows, *([row for row in caps if row.crossed] or caps[:1]))
 
 
 def within_limits(plan: Plan, spec: Spec, costs: Costs, dirs: log_dir_placement.DirPlan | None = None) -> Plan:
@@ -185,17 +187,17 @@ def within_limits(plan: Plan, spec: Spec, costs: Costs, dirs: log_dir_placement.
     unsafe = (*limits_and_safety.unsafe(spec, costs), *log_dirs_section.overfull(dirs, costs.batches))
     if not lines and not unsafe:
         return plan
-    told = [limits_and_safety.EXCEEDS, *lines] if lines else []
+    message = [limits_and_safety.EXCEEDS, *lines] if lines else []
     if unsafe:
-        told += [limits_and_safety.ALSO_UNSAFE if lines else limits_and_safety.UNSAFE, *unsafe]
-    raise RefusedPlanError(structs.replace(plan, unsafe=unsafe or None), *told)
+        message += [limits_and_safety.ALSO_UNSAFE if lines else limits_and_safety.UNSAFE, *unsafe]
+    raise RefusedPlanError(structs.replace(plan, unsafe=unsafe or None), *message)
 
 
 def _scenarios(problem: Problem, assignment: IntArray) -> tuple[ScenarioRow, ...]:
     """A row for each of `sweep.scenarios`. The busiest hours have none: they are part of the balance asked for."""
-    asked = [each for each in growth_scenarios.scenarios(problem) if not each.of_hour]
-    found = [(each.name, tuple(growth_scenarios.outside(each, assignment))) for each in asked]
-    return tuple(ScenarioRow(name=name, feasible=not rows, outside=rows) for name, rows in found)
+    scenarios = [each for each in growth_scenarios.scenarios(problem) if not each.of_hour]
+    outside = [(each.name, tuple(growth_scenarios.outside(each, assignment))) for each in scenarios]
+    return tuple(ScenarioRow(name=name, feasible=not rows, outside=rows) for name, rows in outside)
 
 
 def outcome(
@@ -227,7 +229,7 @@ def outcome(
 
 def asked(spec: Spec) -> dict[str, Any]:
     """By name, the sections on what the plan is made from. `finished` sets the headline and the id."""
-    moved = dict(spec.changes.set_racks)
+    moved_brokers = dict(spec.changes.set_racks)
     return {
         "format_version": codec.FORMAT_VERSION,
         "plan_id": "",
@@ -254,7 +256,7 @@ def asked(spec: Spec) -> dict[str, Any]:
             apart=convert([asdict(rule) for rule in spec.apart], tuple[ApartRow, ...]) or None,
             together=spec.together or None,
             racks_as_today=spec.racks_as_today or None,
-            racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved} or None,
+            racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved_brokers} or None,
             **traffic_sections.stated(spec),
         ),
         "rack_aware": spec.rack_aware,
@@ -305,17 +307,17 @@ def costed(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> 
     """The changes cut into batches, with the costs of each; reordered if a disk would get too full."""
     execution, racks = spec.execution, {b.id: b.rack for b in brokers_after(spec) if b.rack is not None}
     measured = on_all_brokers(problem, today(problem), problem.leaders)[MEASURES.index("size_bytes")]
-    held = dict(zip(problem.broker_ids.tolist(), measured.tolist(), strict=True))
+    held_bytes = dict(zip(problem.broker_ids.tolist(), measured.tolist(), strict=True))
     cost = partial(
         batch_costs_and_risks.costs,
         throttle_bytes_per_sec=execution.throttle_bytes_per_sec,
-        held_bytes=held,
+        held_bytes=held_bytes,
         disk_bytes={each.id: each.disk_bytes for each in spec.all_brokers if each.disk_bytes is not None},
         sizes_known=spec.cluster.sizes_known,
     )
     batches = batch_cutting.split(changed, execution.batches, racks)
-    found = cost(batches if execution.throttle_bytes_per_sec is None else batch_cutting.listable(batches))
-    if not (spec.cluster.sizes_known and limits_and_safety.filled_above(spec, found)):
-        return found
-    most = limits_and_safety.most_on_disks(spec, found.peaks, held)
-    return cost(batch_cutting.within_disks(found.batches, held, most))
+    costs = cost(batches if execution.throttle_bytes_per_sec is None else batch_cutting.listable(batches))
+    if not (spec.cluster.sizes_known and limits_and_safety.filled_above(spec, costs)):
+        return costs
+    most_bytes = limits_and_safety.most_on_disks(spec, costs.peaks, held_bytes)
+    return cost(batch_cutting.within_disks(costs.batches, held_bytes, most_bytes))

@@ -51,11 +51,11 @@ def state(topics: Iterable[Topic], *, sizes_known: bool) -> StateSection:
 
 def state_digest(topics: Sequence[Topic]) -> str:
     """SHA-256 over the replicas and leaders of all partitions; `topics` are sorted by name."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for topic in topics:
         lists = ";".join(replica_list(each.replicas) for each in topic.partitions)
-        found.update(f"{topic.name}\n{lists}\n{''.join(map(of_leader, topic.partitions))}\n".encode())
-    return found.hexdigest()
+        sha256.update(f"{topic.name}\n{lists}\n{''.join(map(of_leader, topic.partitions))}\n".encode())
+    return sha256.hexdigest()
 
 
 def of_replicas(partition: Partition) -> str:
@@ -74,20 +74,20 @@ def of_leader(partition: Partition) -> str:
 def unlike_state(before: StateRow, topic: Topic) -> tuple[list[int], list[int]]:
     """Of a topic's earlier partitions, the numbers of those with changed replicas, and with only another leader."""
     rows = list(enumerate(topic.partitions[: len(before.leaders)]))
-    changed = {at for at, each in rows if of_replicas(each) != before.replicas[2 * at : 2 * at + 2]}
-    led = [at for at, each in rows if at not in changed and of_leader(each) != before.leaders[at]]
-    return sorted(changed), led
+    changed = {number for number, each in rows if of_replicas(each) != before.replicas[2 * number : 2 * number + 2]}
+    led_anew = [number for number, each in rows if number not in changed and of_leader(each) != before.leaders[number]]
+    return sorted(changed), led_anew
 
 
-def changes(asked: Changes) -> ChangesSection:
+def changes(requested: Changes) -> ChangesSection:
     """The `changes` of plan.json, in the YAML's own shape; amounts are plain numbers."""
     return ChangesSection(
-        add_brokers=tuple(AddBrokerRow(id=broker.id, rack=broker.rack) for broker in asked.add_brokers),
-        remove_brokers=asked.remove_brokers,
-        demote_brokers=asked.demote_brokers or None,
-        replace_brokers={str(old): new for old, new in asked.replace_brokers},
-        set_racks={str(broker): rack for broker, rack in asked.set_racks},
-        set_replication_factor=asked.set_replication_factor,
+        add_brokers=tuple(AddBrokerRow(id=broker.id, rack=broker.rack) for broker in requested.add_brokers),
+        remove_brokers=requested.remove_brokers,
+        demote_brokers=requested.demote_brokers or None,
+        replace_brokers={str(old): new for old, new in requested.replace_brokers},
+        set_racks={str(broker): rack for broker, rack in requested.set_racks},
+        set_replication_factor=requested.set_replication_factor,
         create_topics=tuple(
             CreateTopicRow(
                 name=new.topic,
@@ -98,7 +98,7 @@ def changes(asked: Changes) -> ChangesSection:
                 bytes_in=new.bytes_in_per_sec or None,
                 bytes_out=new.bytes_out_per_sec or None,
             )
-            for new in asked.new_partitions
+            for new in requested.new_partitions
             if not new.first
         ),
         add_partitions=tuple(
@@ -109,10 +109,10 @@ def changes(asked: Changes) -> ChangesSection:
                 bytes_in=new.bytes_in_per_sec or None,
                 bytes_out=new.bytes_out_per_sec or None,
             )
-            for new in asked.new_partitions
+            for new in requested.new_partitions
             if new.first
         ),
-        rebalance=asked.rebalance,
+        rebalance=requested.rebalance,
     )
 
 
@@ -130,27 +130,27 @@ def brokers(spec: Spec, problem: Problem, assignment: IntArray, costs: Costs) ->
     sent = Counter[int]()
     for step in (step for batch in costs.batches for step in batch.steps):
         sent[step.source] += step.bytes_moved
-    known = {broker.id for broker in spec.cluster.brokers}
-    stated = {each.id: each for each in spec.all_brokers}
+    ids_today = {broker.id for broker in spec.cluster.brokers}
+    broker_of = {each.id: each for each in spec.all_brokers}
     return tuple(
         BrokerRow(
             id=broker,
-            rack=problem.rack_names[problem.broker_racks[at]] if problem.broker_racks[at] >= 0 else None,
-            role=("stays" if broker in known else "added") if problem.targets[at] else "removed",
-            before=_load(problem, before[:, at]),
-            after=_load(problem, after[:, at]),
-            bytes_in=int(arriving[at]),
+            rack=problem.rack_names[problem.broker_racks[index]] if problem.broker_racks[index] >= 0 else None,
+            role=("stays" if broker in ids_today else "added") if problem.targets[index] else "removed",
+            before=_load(problem, before[:, index]),
+            after=_load(problem, after[:, index]),
+            bytes_in=int(arriving[index]),
             bytes_out=sent[broker],
             disk_bytes=peak.disk_bytes,
             peak_size_bytes=peak.size_bytes,
-            network_bytes_per_sec=stated[broker].network_bytes_per_sec,
-            max_replicas=stated[broker].max_replicas,
-            max_leaders=stated[broker].max_leaders,
-            max_disk_bytes=stated[broker].max_disk_bytes,
-            cordoned=(problem.cordoned is not None and bool((problem.cordoned & problem.targets)[at])) or None,
-            seems_down=(problem.out_of_sync is not None and bool(problem.out_of_sync[at])) or None,
+            network_bytes_per_sec=broker_of[broker].network_bytes_per_sec,
+            max_replicas=broker_of[broker].max_replicas,
+            max_leaders=broker_of[broker].max_leaders,
+            max_disk_bytes=broker_of[broker].max_disk_bytes,
+            cordoned=(problem.cordoned is not None and bool((problem.cordoned & problem.targets)[index])) or None,
+            seems_down=(problem.out_of_sync is not None and bool(problem.out_of_sync[index])) or None,
         )
-        for at, (broker, peak) in enumerate(zip(problem.broker_ids.tolist(), costs.peaks, strict=True))
+        for index, (broker, peak) in enumerate(zip(problem.broker_ids.tolist(), costs.peaks, strict=True))
     )
 
 
@@ -163,13 +163,13 @@ def racks(spec: Spec, brokers: Sequence[BrokerRow]) -> tuple[RackRow, ...]:
     today = {broker.id: broker.rack for broker in spec.cluster.brokers}
     names = {row.rack for row in brokers} | set(today.values())
     rates_known = brokers[0].before.network_in is not None
-    known, unknown = HeldLoad.__struct_fields__[: None if rates_known else 3], () if rates_known else (None, None)
+    keys, no_traffic = HeldLoad.__struct_fields__[: None if rates_known else 3], () if rates_known else (None, None)
     rows = list[RackRow]()
     for rack in sorted(names, key=lambda name: (name is None, name or "")) if names != {None} else ():
         old = [row.before for row in brokers if row.id in today and today[row.id] == rack]
         new = [row.after for row in brokers if row.rack == rack and (row.role != "removed" or row.after.replicas)]
         before, after = (
-            HeldLoad(*(sum(getattr(load, key) for load in loads) for key in known), *unknown) for loads in (old, new)
+            HeldLoad(*(sum(getattr(load, key) for load in loads) for key in keys), *no_traffic) for loads in (old, new)
         )
         rows.append(RackRow(rack=rack, brokers_before=len(old), brokers_after=len(new), before=before, after=after))
     return tuple(rows)
@@ -182,30 +182,30 @@ def topics(
     count = len(problem.topic_names)
     before = today(problem)
     added = score.adding(problem, assignment).sum(axis=1)
-    new = problem.is_new
+    is_new = problem.is_new
     changed = Counter(change.topic for change in changes)
     sums = [
         np.bincount(problem.topic_of, weights=column, minlength=count).astype(np.int64).tolist()
         for column in (np.ones(problem.rows), added)
     ]
     moved = sums_at(count, problem.topic_of, added * problem.size_bytes)
-    factors = _factors(problem, (before >= 0).sum(axis=1), ~new)
-    wanted = _factors(problem, problem.replication_factors, np.ones_like(new))
+    factors_before = _factors(problem, (before >= 0).sum(axis=1), ~is_new)
+    factors_after = _factors(problem, problem.replication_factors, np.ones_like(is_new))
     configs = {topic.name: topic for topic in topics_after(spec)}
     return tuple(
         TopicRow(
             name=name,
             partitions=partitions,
-            replication_factor_before=tuple(factors[at]),
+            replication_factor_before=tuple(factors_before[index]),
             # A budget may raise only some of a topic's partitions, and a topic may have several factors today.
-            replication_factor=wanted[at][0] if len(wanted[at]) == 1 else None,
+            replication_factor=factors_after[index][0] if len(factors_after[index]) == 1 else None,
             config=dict(configs[name].config),
             effective_config=dict(configs[name].effective_config) or None,
             partitions_changed=changed[name],
             replicas_moved=replicas_moved,
-            bytes_moved=int(moved[at]),
+            bytes_moved=int(moved[index]),
         )
-        for at, (name, partitions, replicas_moved) in enumerate(zip(problem.topic_names, *sums, strict=True))
+        for index, (name, partitions, replicas_moved) in enumerate(zip(problem.topic_names, *sums, strict=True))
     )
 
 
@@ -259,8 +259,8 @@ def batch_rows(costs: Costs) -> tuple[BatchRow, ...]:
 
 def _load(problem: Problem, column: LongArray) -> HeldLoad:
     """A broker's load, from its column (MEASURES,); traffic is None if no rates are known."""
-    held, traffic = column[:3].tolist(), column[3:].tolist()
-    return HeldLoad(*held, *(traffic if measured(problem) == len(MEASURES) else (None, None)))
+    counts, traffic = column[:3].tolist(), column[3:].tolist()
+    return HeldLoad(*counts, *(traffic if measured(problem) == len(MEASURES) else (None, None)))
 
 
 def _factors(problem: Problem, counts: IntArray, rows: BoolArray) -> list[list[int]]:

@@ -32,16 +32,17 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     grown = sum(1 for new in spec.changes.new_partitions if new.first)
     mixed = sum(1 for topic in spec.cluster.topics if len({len(part.replicas) for part in topic.partitions}) > 1)
     deleting = sum(topic.deleting for topic in spec.cluster.topics)
-    kept = [topic.name for topic in spec.cluster.topics if not topic.deleting and not spec.topics.moves(topic.name)]
+    excluded = [topic.name for topic in spec.cluster.topics if not topic.deleting and not spec.topics.moves(topic.name)]
     targets = _staying(problem)
-    stay = [broker for broker in spec.all_brokers if broker.id in targets]
-    disks, networks = {each.disk_bytes for each in stay}, {each.network_bytes_per_sec for each in stay}
-    more = "more bytes move" if any(each.adding and not each.size_bytes for each in changed) else "brokers hold more"
-    found = [
+    staying = [broker for broker in spec.all_brokers if broker.id in targets]
+    disks, networks = {each.disk_bytes for each in staying}, {each.network_bytes_per_sec for each in staying}
+    effect = "more bytes move" if any(each.adding and not each.size_bytes for each in changed) else "brokers hold more"
+    conditions = [
         (not spec.cluster.sizes_known, _NO_SIZES),
         (
             spec.cluster.unsized,
-            f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: {more} than the plan says",
+            f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
+            f"{effect} than the plan says",
         ),
         (
             grown,
@@ -49,8 +50,8 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
         ),
         (mixed, f"{counted(mixed, 'topic')} with unlike replication factors within the topic"),
         (
-            kept,
-            f"{counted(len(kept), 'topic')} excluded by the YAML's topics key ({first_names(kept)}): "
+            excluded,
+            f"{counted(len(excluded), 'topic')} excluded by the YAML's topics key ({first_names(excluded)}): "
             "not moved, but counted for the balance",
         ),
         (deleting, f"{counted(deleting, 'topic')} marked for deletion: kept as is, and counted"),
@@ -67,7 +68,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     ]
     yield from _of_brokers(spec, problem, changed)
     yield from _under_replicated(spec, problem, changed)
-    yield from (text for applies, text in found if applies)
+    yield from (text for applies, text in conditions if applies)
     yield from at_min_isr(spec, problem)
     yield from copied_without_need(problem, changed)
     yield from _cluster_conditions(spec, problem, changed)
@@ -85,8 +86,8 @@ def _of_brokers(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
     racks, staying = defaultdict[str, set[str]](set), _staying(problem)
     for rack in (each.rack or "" for each in brokers_after(spec) if each.id in staying):
         racks[rack.casefold()].add(rack)
-    for alike in (sorted(racks[each]) for each in sorted(racks) if len(racks[each]) > 1):
-        yield f"racks {first_names(alike)} differ only in capital letters, and count as different racks"
+    for spellings in (sorted(racks[each]) for each in sorted(racks) if len(racks[each]) > 1):
+        yield f"racks {first_names(spellings)} differ only in capital letters, and count as different racks"
     cordoned = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
     if cordoned:
         yield (
@@ -102,10 +103,10 @@ def _of_brokers(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
         )
     # With other moves allowed, replicas go where balance wants them.
     for old, new in spec.changes.replace_brokers if spec.changes.rebalance == "none" else ():
-        left = [each for each in changed if old in each.before and old not in each.after]
-        if others := sum(new in each.before or new not in each.after for each in left):
+        leaving = [each for each in changed if old in each.before and old not in each.after]
+        if others := sum(new in each.before or new not in each.after for each in leaving):
             yield (
-                f"{others} of the {counted(len(left), 'replica')} of broker {old} go to other brokers than {new}: "
+                f"{others} of the {counted(len(leaving), 'replica')} of broker {old} go to other brokers than {new}: "
                 f"{new} has a replica of the partition today, or a rule (racks, placement, apart, caps) keeps it away"
             )
 
@@ -116,12 +117,12 @@ def _under_replicated(spec: Spec, problem: Problem, changed: Sequence[PartitionC
             f"{counted(waits, 'partition')} under-replicated: apply.yml starts only once all their replicas are in "
             "sync, or with -e kafka_reassign_allow_under_replicated=true"
         )
-    stays = _staying(problem)
-    led = [part for topic in spec.cluster.topics for part in topic.partitions if part.leader is not None]
-    behind = [{*part.replicas}.difference(part.isr) for part in led if part.isr is not None]
-    if emptied := sum(bool(brokers) and brokers.isdisjoint(stays) for brokers in behind):
-        rest = counted(emptied, "partition")
-        yield f"{rest} under-replicated, only on brokers that the plan empties: apply.yml doesn't wait for these"
+    staying = _staying(problem)
+    with_leader = [part for topic in spec.cluster.topics for part in topic.partitions if part.leader is not None]
+    lagging = [{*part.replicas}.difference(part.isr) for part in with_leader if part.isr is not None]
+    if emptied := sum(bool(brokers) and brokers.isdisjoint(staying) for brokers in lagging):
+        number = counted(emptied, "partition")
+        yield f"{number} under-replicated, only on brokers that the plan empties: apply.yml doesn't wait for these"
 
 
 def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> int:
@@ -130,10 +131,10 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
     Not counted: partitions that lack only replicas on brokers that leave, and changed partitions without a leader,
     because these wait in separate batches.
     """
-    waiting, stays = {each.key for each in changed}, _staying(problem)
+    waiting, staying = {each.key for each in changed}, _staying(problem)
     return sum(
         part.isr is not None
-        and bool({*part.replicas}.intersection(stays).difference(part.isr))
+        and bool({*part.replicas}.intersection(staying).difference(part.isr))
         and (part.leader is not None or (topic.name, part.id) not in waiting)
         for topic in spec.cluster.topics
         for part in topic.partitions
@@ -149,16 +150,16 @@ def of_assignment(spec: Spec, problem: Problem, assignment: IntArray) -> Iterato
     yield from not_led_as_asked(spec, problem, assignment)
     yield from led_elsewhere(spec, problem, assignment)
     yield from not_led_while_down(spec, problem, assignment)
-    stay = misplaced(problem, assignment) & ~problem.movable & ~problem.waits
-    where = "on brokers that placement or apart forbids: topics.on_brokers keeps them there"
-    yield from _rows_told(problem, stay, where)
+    misplaced_rows = misplaced(problem, assignment) & ~problem.movable & ~problem.waits
+    reason = "on brokers that placement or apart forbids: topics.on_brokers keeps them there"
+    yield from _row_warnings(problem, misplaced_rows, reason)
     yield from preferred_above_caps(problem, assignment)
-    off, caps = problem.out_of_sync, problem.caps
-    if off is not None and caps is not None and (off := off & problem.targets).any():
+    not_in_sync, caps = problem.out_of_sync, problem.caps
+    if not_in_sync is not None and caps is not None and (not_in_sync := not_in_sync & problem.targets).any():
         leaders = broker_loads.leaders_after(problem, assignment)
-        above = problem.targets & (np.bincount(leaders[leaders >= 0], minlength=len(off)) > caps[1])
+        above = problem.targets & (np.bincount(leaders[leaders >= 0], minlength=len(not_in_sync)) > caps[1])
         if above.any():
-            over, down = (brokers(problem.broker_ids[each].tolist()) for each in (above, off))
+            over, down = (brokers(problem.broker_ids[each].tolist()) for each in (above, not_in_sync))
             yield f"above max_leaders: {over}, while {down} can't lead (in no ISR); plan again once all is in sync"
 
 
@@ -166,101 +167,101 @@ def preferred_above_caps(problem: Problem, assignment: IntArray) -> Iterator[str
     """Brokers that lead no more than `max_leaders` after an assignment (P, W), and are preferred leader of more."""
     if problem.caps is None:
         return
-    led = (broker_loads.leaders_after(problem, assignment), assignment[:, 0])
-    counts = [np.bincount(each[each >= 0], minlength=len(problem.targets)) for each in led]
+    leaders = (broker_loads.leaders_after(problem, assignment), assignment[:, 0])
+    counts = [np.bincount(each[each >= 0], minlength=len(problem.targets)) for each in leaders]
     above = np.flatnonzero(problem.targets & (counts[0] <= problem.caps[1]) & (counts[1] > problem.caps[1]))
     if len(above):
-        at, who = above[0], brokers(problem.broker_ids[above].tolist())
+        index, names = above[0], brokers(problem.broker_ids[above].tolist())
         yield (
-            f"{who}: preferred leader of more partitions than max_leaders (broker {problem.broker_ids[at]}: "
-            f"{counts[1][at]}, at most {problem.caps[1, at]}), and not leading all; if Kafka elects preferred leaders, "
-            "the cap is exceeded; to reorder them, plan with rebalance: leaders"
+            f"{names}: preferred leader of more partitions than max_leaders (broker {problem.broker_ids[index]}: "
+            f"{counts[1][index]}, at most {problem.caps[1, index]}), and not leading all; if Kafka elects preferred "
+            "leaders, the cap is exceeded; to reorder them, plan with rebalance: leaders"
         )
 
 
 def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
     """Partitions that brokers of `changes.demote_brokers` lead even after an assignment (P, W)."""
     demoted = np.isin(problem.broker_ids, spec.changes.demote_brokers)
-    alone = np.where(assignment >= 0, demoted[assignment], True).all(axis=1)
+    only_demoted = np.where(assignment >= 0, demoted[assignment], True).all(axis=1)
     leaders = broker_loads.leaders_after(problem, assignment)
-    who = f"demoted {some(list(map(str, spec.changes.demote_brokers)), 'broker')}"
-    only = f"with replicas only on {who}: still led there, and offline while that is down"
-    other = f"still led by {who}: they stay as they are, or no other of their replicas is in sync"
-    yield from _rows_told(problem, alone, only)
-    yield from _rows_told(problem, ~alone & (leaders >= 0) & demoted[leaders], other)
+    names = f"demoted {some(list(map(str, spec.changes.demote_brokers)), 'broker')}"
+    only_text = f"with replicas only on {names}: still led there, and offline while that is down"
+    other_text = f"still led by {names}: they stay as they are, or no other of their replicas is in sync"
+    yield from _row_warnings(problem, only_demoted, only_text)
+    yield from _row_warnings(problem, ~only_demoted & (leaders >= 0) & demoted[leaders], other_text)
 
 
 def not_led_as_asked(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
     """Partitions without a leader that keep their preferred leader, although `together`, `changes.demote_brokers` or
     `leader_racks` asks for another one: such partitions change only if they are forced to.
     """
-    moves = np.array([spec.topics.moves(name) for name in problem.topic_names], dtype=bool)[problem.topic_of]
-    stay = (problem.leaders < 0) & ~problem.is_new & ~problem.movable & moves
+    is_included = np.array([spec.topics.moves(name) for name in problem.topic_names], dtype=bool)[problem.topic_of]
+    is_kept = (problem.leaders < 0) & ~problem.is_new & ~problem.movable & is_included
     # The slots with these partitions, and the ranks of leaders even if other replicas can't be elected today.
-    asked = replace(problem, movable=problem.movable | stay, out_of_sync=None)
-    asked = with_slots(asked, spec.together, topics_after(spec))
-    badly, demoted = badly_led(asked, assignment), np.isin(problem.broker_ids, spec.changes.demote_brokers)
+    all_movable = replace(problem, movable=problem.movable | is_kept, out_of_sync=None)
+    all_movable = with_slots(all_movable, spec.together, topics_after(spec))
+    badly, demoted = badly_led(all_movable, assignment), np.isin(problem.broker_ids, spec.changes.demote_brokers)
     for rows, rule in (
-        (led_by_several(asked, assignment), "together"),
+        (led_by_several(all_movable, assignment), "together"),
         (badly & demoted[assignment[:, 0]], "changes.demote_brokers"),
         (badly & ~demoted[assignment[:, 0]], "leader_racks"),
     ):
-        why = f"without a leader, so not led as {rule} asks: plan again once a replica in sync is back"
-        yield from _rows_told(problem, rows & stay, why)
+        reason = f"without a leader, so not led as {rule} asks: plan again once a replica in sync is back"
+        yield from _row_warnings(problem, rows & is_kept, reason)
 
 
 def led_elsewhere(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
     """Partitions with a replica in a rack that `leader_racks` prefers, where `apart` lets other topics lead."""
     if spec.leader_racks and any(rule.by.endswith(LEADERS) for rule in spec.apart):
-        alone = replace(problem, leader_ranks=build(replace(spec, apart=())).leader_ranks)
-        rows = badly_led(alone, assignment) & ~badly_led(problem, assignment)
-        why = "not led in the rack that leader_racks prefers: apart leaves it to other topics"
-        yield from _rows_told(problem, rows, why)
+        without_apart = replace(problem, leader_ranks=build(replace(spec, apart=())).leader_ranks)
+        rows = badly_led(without_apart, assignment) & ~badly_led(problem, assignment)
+        reason = "not led in the rack that leader_racks prefers: apart leaves it to other topics"
+        yield from _row_warnings(problem, rows, reason)
 
 
 def not_led_while_down(spec: Spec, problem: Problem, assignment: IntArray) -> Iterator[str]:
     """Partitions whose replicas in the rack that `leader_racks` prefers are on brokers in no ISR, so others lead."""
-    off = problem.out_of_sync
-    if off is None or not spec.leader_racks:
+    not_in_sync = problem.out_of_sync
+    if not_in_sync is None or not spec.leader_racks:
         return
     rows = badly_led(replace(problem, out_of_sync=None), assignment) & ~badly_led(problem, assignment)
     rows &= (
         problem.movable & ~problem.waits & ~np.isin(problem.broker_ids[assignment[:, 0]], spec.changes.demote_brokers)
     )
-    down = brokers(problem.broker_ids[off & np.isin(np.arange(len(off)), assignment[rows])].tolist())
-    why = f"while {down} can't lead (in no ISR); plan again once all is in sync"
-    yield from _rows_told(problem, rows, f"not led in the rack that leader_racks prefers, {why}")
+    down = brokers(problem.broker_ids[not_in_sync & np.isin(np.arange(len(not_in_sync)), assignment[rows])].tolist())
+    reason = f"while {down} can't lead (in no ISR); plan again once all is in sync"
+    yield from _row_warnings(problem, rows, f"not led in the rack that leader_racks prefers, {reason}")
 
 
 def crowded(problem: Problem, assignment: IntArray) -> Iterator[str]:
     """New topics with a broker that gets more than twice its even share of replicas: the emptiest brokers get most."""
     topics = np.unique(problem.topic_of[problem.is_new & (problem.partition_ids == 0)])
-    on = broker_loads.counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))[topics]
+    counts = broker_loads.counts_by_group(problem, assignment, problem.topic_of, len(problem.topic_names))[topics]
     usable = problem.allowed_targets
-    brokers = np.full(len(topics), on.shape[1]) if usable is None else usable[topics].sum(axis=1)
-    most, even = on.max(axis=1, initial=0), -(-on.sum(axis=1) // brokers)
-    if (found := np.flatnonzero(most > 2 * even)).size:
-        first = found[np.argmax((most - 2 * even)[found])]
-        name, broker = problem.topic_names[topics[first]], problem.broker_ids[problem.targets][on[first].argmax()]
+    brokers = np.full(len(topics), counts.shape[1]) if usable is None else usable[topics].sum(axis=1)
+    most, even_share = counts.max(axis=1, initial=0), -(-counts.sum(axis=1) // brokers)
+    if (indices := np.flatnonzero(most > 2 * even_share)).size:
+        worst = indices[np.argmax((most - 2 * even_share)[indices])]
+        name, broker = problem.topic_names[topics[worst]], problem.broker_ids[problem.targets][counts[worst].argmax()]
         yield (
-            f"{counted(len(found), 'new topic')} on few brokers, the emptiest: of {name}, broker {broker} holds "
-            f"{counted(int(most[first]), 'replica')}, with an even spread {even[first]} at most"
+            f"{counted(len(indices), 'new topic')} on few brokers, the emptiest: of {name}, broker {broker} holds "
+            f"{counted(int(most[worst]), 'replica')}, with an even spread {even_share[worst]} at most"
         )
 
 
 def copied_without_need(problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
     """Partitions without a leader of which the plan copies more replicas than their broker or factor makes it copy."""
-    found, rows = list[PartitionKey](), problem.row_of
+    keys, rows = list[PartitionKey](), problem.row_of
     for each in (change for change in changed if change.leader_before is None and change.before and change.adding):
-        may = problem.targets
+        usable = problem.targets
         if problem.allowed is not None:
-            may = may & problem.allowed[problem.topic_of[rows[each.key]]]
-        able = np.isin(each.before, problem.broker_ids[may]).sum()
-        if len(each.adding) > max(len(each.after) - able, 0):
-            found.append(each.key)
-    if found:
-        none = "; to keep all that can stay, plan with changes.rebalance: none" if problem.rebalance == "all" else ""
-        yield f"{_named(found)} without a leader: more replicas are copied than must be, for balance or a rule{none}"
+            usable = usable & problem.allowed[problem.topic_of[rows[each.key]]]
+        staying = np.isin(each.before, problem.broker_ids[usable]).sum()
+        if len(each.adding) > max(len(each.after) - staying, 0):
+            keys.append(each.key)
+    if keys:
+        hint = "; to keep all that can stay, plan with changes.rebalance: none" if problem.rebalance == "all" else ""
+        yield f"{_names(keys)} without a leader: more replicas are copied than must be, for balance or a rule{hint}"
 
 
 _REFUSED = "writes with acks=all are refused"
@@ -273,29 +274,29 @@ def at_min_isr(spec: Spec, problem: Problem) -> Iterator[str]:
     Topics with one replica whose `min.insync.replicas` is 1 count only if the plan takes the other replicas away.
     """
     before = (problem.replicas >= 0).sum(axis=1)
-    after, least, new = problem.replication_factors, problem.min_insync, problem.is_new
+    after, least, is_new = problem.replication_factors, problem.min_insync, problem.is_new
     equal, several = after == least, least > 1
-    lowered, raised, kept = (rows & ~new for rows in (after < before, after > before, after == before))
+    lowered, raised, kept = (rows & ~is_new for rows in (after < before, after > before, after == before))
     deleting = {topic.name for topic in spec.cluster.topics if topic.deleting}
     deleted = np.array([name in deleting for name in problem.topic_names], dtype=bool)[problem.topic_of]
     staying = kept & ~deleted
-    for rows, what in (
+    for rows, state in (
         (equal & several & lowered, "lowered to as many replicas as min.insync.replicas"),
         (equal & several & raised, "raised only to min.insync.replicas"),
-        (equal & several & new, "with new partitions of as many replicas as min.insync.replicas"),
+        (equal & several & is_new, "with new partitions of as many replicas as min.insync.replicas"),
         (equal & several & staying, "kept with as many replicas as min.insync.replicas"),
     ):
-        yield from _topics_told(problem, rows, what, _ONE_DOWN)
-    yield from _topics_told(
+        yield from _topic_warnings(problem, rows, state, _ONE_DOWN)
+    yield from _topic_warnings(
         problem, equal & ~several & lowered, "lowered to one replica", "offline while its broker is down"
     )
     fewer = "kept with fewer replicas than min.insync.replicas"
-    yield from _topics_told(problem, (after < least) & staying, fewer, f"{_ONE_DOWN}; before Kafka 3.7, always")
+    yield from _topic_warnings(problem, (after < least) & staying, fewer, f"{_ONE_DOWN}; before Kafka 3.7, always")
 
 
-def _topics_told(problem: Problem, rows: BoolArray, what: str, harm: str) -> Iterator[str]:
+def _topic_warnings(problem: Problem, rows: BoolArray, state: str, harm: str) -> Iterator[str]:
     if names := [problem.topic_names[topic] for topic in np.unique(problem.topic_of[rows]).tolist()]:
-        yield f"{counted(len(names), 'topic')} {what} ({first_names(names)}): {harm}"
+        yield f"{counted(len(names), 'topic')} {state} ({first_names(names)}): {harm}"
 
 
 # Kafka's setting for a topic whose older segments are in remote storage (KIP-405).
@@ -305,23 +306,23 @@ _TIERED = ("remote.storage.enable", "true")
 def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> Iterator[str]:
     """A sentence for each unusual condition of today's cluster, with the first few names."""
     topics = spec.cluster.topics
-    leaves = {broker.id for broker in spec.cluster.brokers} - _staying(problem)
+    leaving = {broker.id for broker in spec.cluster.brokers} - _staying(problem)
     for broker, sentence in down(part for topic in topics for part in topic.partitions):
         needs = "apply.yml starts only once it is live: start it, or remove or replace it in changes"
         emptied = "the plan empties it, and rollback.yml can put nothing back on it while it is down"
-        yield f"{sentence}; {emptied if broker in leaves else needs}"
-    if behind := _led_out_of_sync(spec, problem, changed):
+        yield f"{sentence}; {emptied if broker in leaving else needs}"
+    if lagging := _led_out_of_sync(spec, problem, changed):
         only_then = "wait until it is, or it isn't elected"
-        yield f"{_named(behind)} with a new preferred leader that isn't in sync today: {only_then}"
+        yield f"{_names(lagging)} with a new preferred leader that isn't in sync today: {only_then}"
     yield from unions(topics)
     leaderless = [(topic.name, part.id) for topic in topics for part in topic.partitions if part.leader is None]
     moved = {each.key for each in changed}
-    if stay := [name for name in leaderless if name not in moved]:
-        yield f"{_named(stay)} without a leader today: there is nothing to copy from, so nothing moves"
-    if move := [name for name in leaderless if name in moved]:
+    if staying := [name for name in leaderless if name not in moved]:
+        yield f"{_names(staying)} without a leader today: there is nothing to copy from, so nothing moves"
+    if moving := [name for name in leaderless if name in moved]:
         yield (
-            f"{_named(move)} without a leader: nothing to copy from until a replica in sync is back; "
-            f"apply.yml skips {'its batch' if len(move) == 1 else 'their batches'} until then; run it again"
+            f"{_names(moving)} without a leader: nothing to copy from until a replica in sync is back; "
+            f"apply.yml skips {'its batch' if len(moving) == 1 else 'their batches'} until then; run it again"
         )
     if problem.racks_matter:
         racks = len(set(problem.broker_racks[problem.targets].tolist()))
@@ -339,26 +340,26 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
 
 def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -> list[PartitionKey]:
     """Partitions whose new leader is a replica out of sync on a live broker, for example on a failed log dir."""
-    off = set() if problem.out_of_sync is None else set(problem.broker_ids[problem.out_of_sync].tolist())
-    leads = {each.key: each.after[0] for each in changed if each.elects}
+    down_ids = set() if problem.out_of_sync is None else set(problem.broker_ids[problem.out_of_sync].tolist())
+    new_leaders = {each.key: each.after[0] for each in changed if each.elects}
     return [
         (topic.name, part.id)
         for topic in spec.cluster.topics
         for part in topic.partitions
         if part.isr is not None
         and part.leader is not None
-        and (leader := leads.get((topic.name, part.id))) in part.replicas
-        and leader not in (*part.isr, *off)
+        and (leader := new_leaders.get((topic.name, part.id))) in part.replicas
+        and leader not in (*part.isr, *down_ids)
     ]
 
 
-def _rows_told(problem: Problem, rows: BoolArray | np.bool, text: str) -> Iterator[str]:
+def _row_warnings(problem: Problem, rows: BoolArray | np.bool, text: str) -> Iterator[str]:
     """What is to be said of these rows (P,), which are named first; nothing if there are none."""
     if rows.any():
         keys = problem.partition_keys
-        yield f"{_named([keys[row] for row in np.flatnonzero(rows).tolist()])} {text}"
+        yield f"{_names([keys[row] for row in np.flatnonzero(rows).tolist()])} {text}"
 
 
-def _named(partitions: Sequence[PartitionKey]) -> str:
+def _names(partitions: Sequence[PartitionKey]) -> str:
     """How many partitions, with the names of the first three."""
     return f"{counted(len(partitions), 'partition')} ({first_names([partition_name(*key) for key in partitions])})"

@@ -38,62 +38,64 @@ _COMPARED = (
 )
 
 
-def sections(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict[str, Any]:
+def sections(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict[str, Any]:
     """By name, the sections that compare the alternatives; `proposal` is that of the chosen row, made again."""
-    each = tried[chosen.at]
+    sweep = sweeps[chosen.at]
     return {
-        "choice": choice(tried, chosen),
-        "compared": compared(each, chosen.row),
-        "variants": variants(tried, chosen, proposal),
-        "pareto": pareto(tried, chosen, proposal),
-        "candidates": candidates_section(tried, chosen),
+        "choice": choice(sweeps, chosen),
+        "compared": compared(sweep, chosen.row),
+        "variants": variants(sweeps, chosen, proposal),
+        "pareto": pareto(sweeps, chosen, proposal),
+        "candidates": candidates_section(sweeps, chosen),
     }
 
 
-def compared(tried: Swept, winner: Row) -> tuple[comparison_types.ComparedRow, ...]:
+def compared(sweep: Swept, winner: Row) -> tuple[comparison_types.ComparedRow, ...]:
     """Do nothing, the plan, and Kafka's own --generate: the best by our ranking and the median by bytes moved."""
-    asked, goal = asked_of(tried.spec, tried.problem), Goal.of(tried)
-    nothing = {**tried.result.scores.slice(0, 1).to_pylist()[0], **score_terms.if_nothing_moves(asked)}
+    full_problem, goal = asked_of(sweep.spec, sweep.problem), Goal.of(sweep)
+    nothing_row = {**sweep.result.scores.slice(0, 1).to_pylist()[0], **score_terms.if_nothing_moves(full_problem)}
     # Imbalance is by the plan's own shares: a first step's don't count replicas that a higher factor adds later.
-    nothing |= {
-        name: of for name, of in score_terms.if_nothing_moves(tried.problem).items() if name.startswith("imbalance")
+    nothing_row |= {
+        name: value
+        for name, value in score_terms.if_nothing_moves(sweep.problem).items()
+        if name.startswith("imbalance")
     }
-    left = score_terms.left_to_change(asked, today(asked))
+    left_count = score_terms.left_to_change(full_problem, today(full_problem))
     at_once: Row | None = None
-    if tried.problem is not asked:
+    if sweep.problem is not full_problem:
         # The plan is a first step: it is compared with the whole change at once, without the budget.
-        free = replace(without(asked), budget=Budget())
-        every = evaluated(free, candidates_of(free, replace(tried.spec.sweep, candidates=2)))
-        at_once = every.slice(1, 1).to_pylist()[0]
-    whole = Goal(0, goal.excess if at_once is None else at_once["excess"])
+        free = replace(without(full_problem), budget=Budget())
+        rows = evaluated(free, candidates_of(free, replace(sweep.spec.sweep, candidates=2)))
+        at_once = rows.slice(1, 1).to_pylist()[0]
+    whole_goal = Goal(0, goal.excess if at_once is None else at_once["excess"])
     return (
-        structs.replace(comparison(comparison_types.DO_NOTHING, nothing, whole), left_to_change=left),
+        structs.replace(comparison(comparison_types.DO_NOTHING, nothing_row, whole_goal), left_to_change=left_count),
         comparison(comparison_types.THIS_PLAN, winner, goal),
-        *(() if at_once is None else (comparison("all at once, over budget", at_once, whole),)),
-        *_generated(tried, asked, whole),
+        *(() if at_once is None else (comparison("all at once, over budget", at_once, whole_goal),)),
+        *_generated(sweep, full_problem, whole_goal),
     )
 
 
-def _generated(tried: Swept, asked: Problem, goal: "Goal") -> Iterator[comparison_types.ComparedRow]:
+def _generated(sweep: Swept, full_problem: Problem, goal: "Goal") -> Iterator[comparison_types.ComparedRow]:
     """The best and the median of Kafka's placements of everything asked for: the sweep's, or a few made here."""
-    swept = tried.problem is asked and asked.rebalance == "all"
-    seeds, count = tried.result.kafka(), tried.result.evaluated
-    of = sum(tried.result.by_strategy.get(name, 0) for name in KAFKA_STRATEGIES)
-    if not swept or not len(seeds):
-        everything = replace(without(asked), rebalance="all")
-        seeds = evaluated(everything, generated(everything, tried.spec.sweep))
-        count = of = len(seeds)
+    is_swept = sweep.problem is full_problem and full_problem.rebalance == "all"
+    seeds, count = sweep.result.kafka(), sweep.result.evaluated
+    total = sum(sweep.result.by_strategy.get(name, 0) for name in KAFKA_STRATEGIES)
+    if not is_swept or not len(seeds):
+        everything = replace(without(full_problem), rebalance="all")
+        seeds = evaluated(everything, generated(everything, sweep.spec.sweep))
+        count = total = len(seeds)
     if not len(seeds):
         return
     # The best is of all placements; the median of a large sweep is that of its sample.
-    among = seeds.filter(pa.array(sampled(seeds["candidate"].to_numpy(), count)))
-    by_moved = among.sort_by([(name, "ascending") for name in ("bytes_moved", "replicas_moved", "candidate")])
-    middle = by_moved.slice((len(among) - 1) // 2, 1).to_pylist()[0]
-    first = best(seeds, 1, ranking_of(asked)).to_pylist()[0]
+    sample = seeds.filter(pa.array(sampled(seeds["candidate"].to_numpy(), count)))
+    by_moved = sample.sort_by([(name, "ascending") for name in ("bytes_moved", "replicas_moved", "candidate")])
+    middle = by_moved.slice((len(sample) - 1) // 2, 1).to_pylist()[0]
+    first = best(seeds, 1, ranking_of(full_problem)).to_pylist()[0]
     # Kafka's tool places every partition, even those that `rebalance` keeps where they are.
-    for label, row in ((f"best of {number(of)}", first), (f"median of {number(len(among))}", middle)):
-        made = comparison(f"Kafka --generate, {label}", row, goal)
-        yield structs.replace(made, moves_unforced=asked.rebalance != "all")
+    for label, row in ((f"best of {number(total)}", first), (f"median of {number(len(sample))}", middle)):
+        row_of_label = comparison(f"Kafka --generate, {label}", row, goal)
+        yield structs.replace(row_of_label, moves_unforced=full_problem.rebalance != "all")
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,10 @@ class Goal:
     excess: int
 
     @classmethod
-    def of(cls, tried: Swept) -> Self:
+    def of(cls, sweep: Swept) -> Self:
         """The goal of a sweep's own rows."""
-        waiting = tried.problem.deferred
-        return cls(0 if waiting is None else int(waiting.sum()), tried.result.top["excess"][0].as_py())
+        waiting = sweep.problem.deferred
+        return cls(0 if waiting is None else int(waiting.sum()), sweep.result.top["excess"][0].as_py())
 
 
 def asked_of(spec: Spec, problem: Problem) -> Problem:
@@ -119,51 +121,51 @@ def asked_of(spec: Spec, problem: Problem) -> Problem:
     return problem if problem.deferred is None else build(spec)
 
 
-def pareto(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[comparison_types.ParetoRow, ...]:
+def pareto(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[comparison_types.ParetoRow, ...]:
     """The Pareto front of all alternatives, by bytes moved; the plan is in it even if another candidate beats it."""
-    moved = moved_column(tried[0].problem)
-    points = ((at, row) for at, each in enumerate(tried) for row in each.result.front.to_pylist())
+    moved = moved_column(sweeps[0].problem)
+    points = ((index, row) for index, each in enumerate(sweeps) for row in each.result.front.to_pylist())
     # Keeps the points that no other point beats in both bytes and imbalance; the first of equal ones.
-    kept: list[tuple[int, Row]] = []
-    for at, row in sorted(points, key=lambda each: (each[1][moved], each[1]["imbalance_ppm"], each[0])):
-        if not kept or row["imbalance_ppm"] < kept[-1][1]["imbalance_ppm"]:
-            kept.append((at, row))
+    front: list[tuple[int, Row]] = []
+    for index, row in sorted(points, key=lambda each: (each[1][moved], each[1]["imbalance_ppm"], each[0])):
+        if not front or row["imbalance_ppm"] < front[-1][1]["imbalance_ppm"]:
+            front.append((index, row))
     winner = (chosen.at, chosen.row["candidate"])
-    rows = {(at, row["candidate"]): row for at, row in kept} | {winner: _proven(chosen.row, proposal)}
+    rows = {(index, row["candidate"]): row for index, row in front} | {winner: _proven(chosen.row, proposal)}
     ordered = sorted(rows, key=lambda key: (rows[key][moved], rows[key]["imbalance_ppm"], *key))
-    goals = [Goal.of(each) for each in tried]
+    goals = [Goal.of(each) for each in sweeps]
     return tuple(
-        point(tried[at].name, tried[at].spec, rows[at, key], goals[at], chosen=(at, key) == winner)
-        for at, key in ordered
+        point(sweeps[index].name, sweeps[index].spec, rows[index, key], goals[index], chosen=(index, key) == winner)
+        for index, key in ordered
     )
 
 
-def variants(tried: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[comparison_types.VariantRow, ...]:
+def variants(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple[comparison_types.VariantRow, ...]:
     """Every alternative with its best plan by the rule; empty if there is only one alternative."""
-    if len(tried) < 2:
+    if len(sweeps) < 2:
         return ()
     rows = []
-    for at, (each, found) in enumerate(zip(tried, chosen.best, strict=True)):
-        is_plan = at == chosen.at
-        row = _proven(found.row, proposal) if is_plan else found.row
+    for index, (each, candidate) in enumerate(zip(sweeps, chosen.best, strict=True)):
+        is_plan = index == chosen.at
+        row = _proven(candidate.row, proposal) if is_plan else candidate.row
         rows.append(
             comparison_types.VariantRow(
                 name=each.name,
                 changes=cluster_sections.changes(each.spec.changes),
                 brokers=int(each.problem.targets.sum()),
-                why_not=found.why_not,
+                why_not=candidate.why_not,
                 **_front_figures(each.spec, row, Goal.of(each), chosen=is_plan),
             )
         )
     return tuple(rows)
 
 
-def candidates_section(tried: Sequence[Swept], chosen: Chosen) -> comparison_types.CandidatesSection:
+def candidates_section(sweeps: Sequence[Swept], chosen: Chosen) -> comparison_types.CandidatesSection:
     """How many candidates of each strategy were tried, and the winner, from which the plan can be made again."""
     counts = Counter[str]()
-    for each in tried:
+    for each in sweeps:
         counts.update(each.result.by_strategy)
-    return searched(tried[chosen.at].problem, dict(counts), chosen.row, candidates_file.digest(scores(tried)))
+    return searched(sweeps[chosen.at].problem, dict(counts), chosen.row, candidates_file.digest(scores(sweeps)))
 
 
 def searched(
@@ -180,11 +182,11 @@ def searched(
     )
 
 
-def choice(tried: Sequence[Swept], chosen: Chosen) -> comparison_types.ChoiceSection:
+def choice(sweeps: Sequence[Swept], chosen: Chosen) -> comparison_types.ChoiceSection:
     """Which alternative was chosen, by which rule, and why."""
-    rule = rule_of(tried[chosen.at].spec)
+    rule = rule_of(sweeps[chosen.at].spec)
     value = None if rule.rule in ("asked", "within_budget") else rule.value
-    return comparison_types.ChoiceSection(rule=rule.rule, value=value, variant=tried[chosen.at].name, why=chosen.why)
+    return comparison_types.ChoiceSection(rule=rule.rule, value=value, variant=sweeps[chosen.at].name, why=chosen.why)
 
 
 def _proven(row: Row, proposal: Proposal) -> Row:

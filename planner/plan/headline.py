@@ -32,16 +32,18 @@ def first_step_lead(plan: Plan) -> str:
 
 def first_step(plan: Plan) -> str:
     """`FIRST STEP ONLY (…). …` with the budget, what is left and how many more steps; empty for a complete plan."""
-    left = plan.unfinished
-    if not left:
+    undone = plan.unfinished
+    if not undone:
         return ""
-    within, rest = f"budget: at most {budget(left.limits)}", "; ".join(_left(left))
-    limits = structs.asdict(left.limits)
-    by_limit = [-(-much // most) for term, most in limits.items() if most and (much := getattr(left, term)) is not None]
-    least, estimate = left.steps_at_least, max(by_limit, default=0)
-    more = f"{'about' if estimate > least else 'at least'} {counted(max(estimate, least), 'more step')}"
-    more = more if plan.has_something_to_do else "no step was found"
-    return f"{first_step_lead(plan)} ({within}). {rest[0].upper()}{rest[1:]}; {more}."
+    budget_text, left_text = f"budget: at most {budget(undone.limits)}", "; ".join(_left_to_do(undone))
+    limits = structs.asdict(undone.limits)
+    by_limit = [
+        -(-much // most) for term, most in limits.items() if most and (much := getattr(undone, term)) is not None
+    ]
+    least, estimate = undone.steps_at_least, max(by_limit, default=0)
+    steps_text = f"{'about' if estimate > least else 'at least'} {counted(max(estimate, least), 'more step')}"
+    steps_text = steps_text if plan.has_something_to_do else "no step was found"
+    return f"{first_step_lead(plan)} ({budget_text}). {left_text[0].upper()}{left_text[1:]}; {steps_text}."
 
 
 def whole(plan: Plan) -> str:
@@ -51,30 +53,30 @@ def whole(plan: Plan) -> str:
 
 def headline(plan: Plan) -> str:
     """What the plan creates and moves, and how that compares with the least that any plan could move."""
-    topics, dirs, made, inside = plan.new_topics, plan.log_dirs, "", ""
+    topics, dirs, creates, inside = plan.new_topics, plan.log_dirs, "", ""
     if topics:
         lists = [replicas for topic in topics for replicas in topic.replicas]
         created = sum(not topic.partitions_before for topic in topics)
         kinds = [(created, "new topic"), (len(topics) - created, "existing topic")]
-        of = " and ".join(counted(count, kind) for count, kind in kinds if count)
-        made = f"Creates {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) in {of}."
+        where = " and ".join(counted(count, kind) for count, kind in kinds if count)
+        creates = f"Creates {counted(len(lists), 'partition')} ({counted(sum(map(len, lists)), 'replica')}) in {where}."
         if not plan.partitions:
-            return f"{made} Existing replicas don't move."
+            return f"{creates} Existing replicas don't move."
     if dirs and dirs.moves:
         moved = f"{size(dirs.bytes_moved)} ({counted(dirs.replicas_moved, 'replica')})"
-        on = counted(len({move.broker for move in dirs.moves}), "broker")
-        inside = f"Copies {moved} from one log dir to another on {on}, {bound_section.gap_to_least(dirs)}."
-    return f"{made} {_moved(plan)} {inside}".strip()
+        on_brokers = counted(len({move.broker for move in dirs.moves}), "broker")
+        inside = f"Copies {moved} from one log dir to another on {on_brokers}, {bound_section.gap_to_least(dirs)}."
+    return f"{creates} {_movement(plan)} {inside}".strip()
 
 
 def budget(limits: Budget) -> str:
     """What may be spent: `40.0 MB copied, 20 replicas copied`."""
-    said: dict[str, Callable[[int], str]] = {
+    writers: dict[str, Callable[[int], str]] = {
         "bytes_moved": lambda most: f"{stated(most)} copied",
         "replicas_moved": lambda most: f"{counted(most, 'replica')} copied",
         "leaders_changed": lambda most: f"{counted(most, 'leader')} changed",
     }
-    return ", ".join(write(most) for term, write in said.items() if (most := getattr(limits, term)) is not None)
+    return ", ".join(write(most) for term, write in writers.items() if (most := getattr(limits, term)) is not None)
 
 
 def balance_met(plan: Plan) -> str:
@@ -103,19 +105,19 @@ def balance_missed(plan: Plan) -> str:
         return f"the balance is looser than asked: {_windows(missed)}"
     if not relaxed:
         return ""
-    of = f"{counted(relaxed, 'balance target')} {'is' if relaxed == 1 else 'are'} not met"
+    unmet = f"{counted(relaxed, 'balance target')} {'is' if relaxed == 1 else 'are'} not met"
     if plan.resumes:
-        return of
+        return unmet
     of_leaders = all(row.window.endswith("leaders") for row in plan.balance.relaxed)
-    off = f"{brokers(plan.brokers_down)} can't lead now (in no ISR)" if plan.brokers_down and of_leaders else ""
+    down_text = f"{brokers(plan.brokers_down)} can't lead now (in no ISR)" if plan.brokers_down and of_leaders else ""
     if plan.changes.rebalance == "all":
         excess = plan.bound.excess
         proven = excess and (excess.least_replicas or excess.least_loads)
-        tried = f"no plan tried meets all targets{_SURVIVES[plan.spec.survive]}"
-        return f"{of}: {off or ('no plan can meet all targets (proven)' if proven else tried)}"
+        not_found = f"no plan tried meets all targets{_SURVIVES[plan.spec.survive]}"
+        return f"{unmet}: {down_text or ('no plan can meet all targets (proven)' if proven else not_found)}"
     racks = "only replicas that must move or that break the rack rule are moved"
     moves = racks if plan.changes.rebalance == "racks" else "no replica moves for balance"
-    return f"{of}, because {moves} (rebalance: {plan.changes.rebalance}){off and f', and {off}'}"
+    return f"{unmet}, because {moves} (rebalance: {plan.changes.rebalance}){down_text and f', and {down_text}'}"
 
 
 _SURVIVES = {"none": "", **dict.fromkeys(("broker", "rack"), " and survives as much (resilience.survive)")}
@@ -126,20 +128,20 @@ def racks(plan: Plan) -> Iterator[str]:
     term = plan.terms_by_name.get("rack_spread_broken")
     if term and (broken := term.plan):
         mode = plan.changes.rebalance
-        why = f" (rebalance: {mode})" if mode in ("leaders", "none") else ""
-        left, stay = ("isn't", "stays as it is") if broken == 1 else ("aren't", "stay as they are")
-        stay = f"{left} repaired (rack_aware: as_today)" if plan.spec.racks_as_today else f"{stay}{why}"
-        yield f"{counted(int(broken), 'partition')} could be spread over the racks more evenly and {stay}"
+        reason = f" (rebalance: {mode})" if mode in ("leaders", "none") else ""
+        verb, state = ("isn't", "stays as it is") if broken == 1 else ("aren't", "stay as they are")
+        state = f"{verb} repaired (rack_aware: as_today)" if plan.spec.racks_as_today else f"{state}{reason}"
+        yield f"{counted(int(broken), 'partition')} could be spread over the racks more evenly and {state}"
 
 
 def costs_more(plan: Plan) -> str:
     """Says that traffic between racks will cost more, by at least 1 % and 0.01 a month; empty if not, or if unknown."""
-    of = plan.cross_rack
-    today, then = (of.today.money_per_month, of.plan.money_per_month) if of else (None, None)
-    if today is None or then is None or then - today < max(0.01, today / 100):
+    traffic = plan.cross_rack
+    today, later = (traffic.today.money_per_month, traffic.plan.money_per_month) if traffic else (None, None)
+    if today is None or later is None or later - today < max(0.01, today / 100):
         return ""
-    more = round(then, 2) - round(today, 2)
-    return f"traffic between racks will cost {more:,.2f} more a month ({today:,.2f} today)"
+    increase = round(later, 2) - round(today, 2)
+    return f"traffic between racks will cost {increase:,.2f} more a month ({today:,.2f} today)"
 
 
 def target_name(window: str) -> str:
@@ -158,31 +160,31 @@ def _windows(names: Sequence[str]) -> str:
     return ", ".join([*shown, *(["…"] if len(names) > _WINDOWS_NAMED else [])])
 
 
-def _left(left: UnfinishedSection) -> Iterator[str]:
+def _left_to_do(unfinished: UnfinishedSection) -> Iterator[str]:
     """What is left to do: brokers to empty, partitions that wait, the balance."""
-    if left.brokers:
+    if unfinished.brokers:
         shown = [
             f"broker {row.id} is NOT empty afterwards ({counted(row.replicas, 'replica')}"
             f"{'' if row.size_bytes is None else ', ' + size(row.size_bytes)})"
-            for row in left.brokers
+            for row in unfinished.brokers
         ]
         yield ", ".join(first_lines(shown, _BROKERS_NAMED, "broker"))
-    if left.partitions:
-        yield f"left: {counted(left.partitions, 'partition')} to change, {_cost(left)}"
-    elif left.windows:
-        yield f"left: {_cost(left)}, for balance ({_windows(left.windows)})"
-    if left.too_large:
-        yield f"{counted(left.too_large, 'partition')} larger than the whole budget: raise the budget"
+    if unfinished.partitions:
+        yield f"left: {counted(unfinished.partitions, 'partition')} to change, {_cost(unfinished)}"
+    elif unfinished.windows:
+        yield f"left: {_cost(unfinished)}, for balance ({_windows(unfinished.windows)})"
+    if unfinished.too_large:
+        yield f"{counted(unfinished.too_large, 'partition')} larger than the whole budget: raise the budget"
 
 
-def _cost(left: UnfinishedSection) -> str:
+def _cost(unfinished: UnfinishedSection) -> str:
     """What the rest would cost: replicas and bytes to copy, or leaders to change if nothing is copied."""
-    if not left.replicas_moved:
-        return f"{counted(left.leaders_changed, 'leader')} to change"
-    copies = counted(left.replicas_moved, "replica")
-    if left.bytes_moved is None:
+    if not unfinished.replicas_moved:
+        return f"{counted(unfinished.leaders_changed, 'leader')} to change"
+    copies = counted(unfinished.replicas_moved, "replica")
+    if unfinished.bytes_moved is None:
         return f"{copies} to copy, sizes unknown"
-    return f"{size(left.bytes_moved)} to copy ({copies})"
+    return f"{size(unfinished.bytes_moved)} to copy ({copies})"
 
 
 _BETTER = {
@@ -206,48 +208,48 @@ def _why_nothing(plan: Plan) -> str:
         case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour" | "fewest_bytes_lasting_months":
             return f"that is {chosen(plan)}"
     full = any(row.crossed and row.key.startswith("capacity.") for row in plan.limits)
-    stays = [*(["no plan tried brings each broker within its caps"] if full else []), *racks(plan)]
-    if plan.changes.rebalance == "none" and (stays or plan.balance.relaxed):
+    reasons = [*(["no plan tried brings each broker within its caps"] if full else []), *racks(plan)]
+    if plan.changes.rebalance == "none" and (reasons or plan.balance.relaxed):
         return "with rebalance: none, only replicas that must move are moved, and none must"
-    if stays or not plan.balance.relaxed:
-        return stays[0] if stays else "the cluster is already as asked"
+    if reasons or not plan.balance.relaxed:
+        return reasons[0] if reasons else "the cluster is already as asked"
     mode = plan.changes.rebalance
     if mode == "racks":
         return "no partition breaks the rack rule"
-    only = f" (rebalance: {mode})" if mode != "all" else ""
-    return f"no plan tried comes closer to the targets{_SURVIVES[plan.spec.survive]}{only}"
+    mode_text = f" (rebalance: {mode})" if mode != "all" else ""
+    return f"no plan tried comes closer to the targets{_SURVIVES[plan.spec.survive]}{mode_text}"
 
 
-def _moved(plan: Plan) -> str:
+def _movement(plan: Plan) -> str:
     if not plan.partitions:
         return f"Nothing to do: {_why_nothing(plan)}."
     moves = [len(row.added) for row in plan.partitions]
     elections = sum(len(batch.elect) for batch in plan.batches)
     elects = f"elects {counted(elections, 'leader')}" if elections else "elects no leaders"
     # Replicas that are deleted because of lower replication factors.
-    fewer = [(max(0, len(row.replicas_before) - len(row.replicas)), row.size_bytes) for row in plan.partitions]
-    removed = sum(replicas for replicas, _ in fewer)
-    held = size(sum(replicas * size_bytes for replicas, size_bytes in fewer)) if plan.cluster.sizes_known else "all"
-    removes = f"deletes {counted(removed, 'replica')} ({held} to copy back in a rollback)"
-    joined = "; " if _compared(plan) or removed else " and "
+    deleted = [(max(0, len(row.replicas_before) - len(row.replicas)), row.size_bytes) for row in plan.partitions]
+    removed = sum(replicas for replicas, _ in deleted)
+    total = size(sum(replicas * size_bytes for replicas, size_bytes in deleted)) if plan.cluster.sizes_known else "all"
+    removes = f"deletes {counted(removed, 'replica')} ({total} to copy back in a rollback)"
+    joined = "; " if _against_bound(plan) or removed else " and "
     if not any(moves):
         lists = ((row.replicas_before, row.replicas) for row in plan.partitions)
         reordered = sum(before != after and len(before) == len(after) for before, after in lists)
-        does = [removes] if removed else []
-        does += [f"reorders {counted(reordered, 'replica list')}"] if reordered else []
-        none = "Copies nothing between brokers" if plan.log_dirs and plan.log_dirs.moves else "Copies no data"
-        return f"{none}; {', '.join(does)}{' and ' if does else ''}{elects}."
+        phrases = [removes] if removed else []
+        phrases += [f"reorders {counted(reordered, 'replica list')}"] if reordered else []
+        nothing = "Copies nothing between brokers" if plan.log_dirs and plan.log_dirs.moves else "Copies no data"
+        return f"{nothing}; {', '.join(phrases)}{' and ' if phrases else ''}{elects}."
     copied = f"{counted(sum(moves), 'replica')} of {counted(sum(map(bool, moves)), 'partition')}"
     if not plan.cluster.sizes_known:
         return f"Copies {copied} (sizes unknown){joined}{f'{removes} and ' if removed else ''}{elects}."
-    least = ""
-    if without := plan.cluster.partitions_without_size:
-        least, copied = "at least ", f"{copied}; {counted(without, 'partition')} without a size, counted as empty"
-    copies = f"Copies {least}{size(plan.bound.bytes_moved)} ({copied}){_compared(plan)}"
+    prefix = ""
+    if unsized := plan.cluster.partitions_without_size:
+        prefix, copied = "at least ", f"{copied}; {counted(unsized, 'partition')} without a size, counted as empty"
+    copies = f"Copies {prefix}{size(plan.bound.bytes_moved)} ({copied}){_against_bound(plan)}"
     return f"{copies}{joined}{f'{removes} and ' if removed else ''}{elects}."
 
 
-def _compared(plan: Plan) -> str:
+def _against_bound(plan: Plan) -> str:
     """How the bytes moved compare with the bound.
 
     Empty for a first step, because it spends its whole budget. Empty if sizes are missing, because partitions counted
@@ -261,8 +263,8 @@ def _compared(plan: Plan) -> str:
     reached = " at this looser balance" if bound_section.looser(plan) else ""
     if plan.bound.excess and not plan.balance.relaxed:
         closest = bound_section.misses_scenarios(plan)
-        does = f"come closest to {bound_section.SCENARIOS}" if closest else "exceed the disk limits least"
-        reached = f" of the plans that {does}"
+        phrase = f"come closest to {bound_section.SCENARIOS}" if closest else "exceed the disk limits least"
+        reached = f" of the plans that {phrase}"
     elif made_for != "the targets":
         reached = f" for a balance this close to {made_for}" if plan.bound.excess else f" at {made_for}"
     replicas = sum(len(row.added) for row in plan.partitions)
@@ -295,6 +297,6 @@ def before_anything(plan: Plan) -> str:
     if not failed:
         waits = plan.risks.out_of_sync
         return f"wait until all replicas are in sync ({counted(waits, 'partition')} under-replicated)" if waits else ""
-    more = f" and {counted(len(failed) - 1, 'other')}" if len(failed) > 1 else ""
+    others = f" and {counted(len(failed) - 1, 'other')}" if len(failed) > 1 else ""
     dir_of = f"log dir {printable(failed[0][0], 60)} of broker {failed[0][1]}"
-    return f"better repair {dir_of}{more}, wait until all replicas are in sync, capture the state and plan again"
+    return f"better repair {dir_of}{others}, wait until all replicas are in sync, capture the state and plan again"

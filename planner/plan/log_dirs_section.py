@@ -42,7 +42,7 @@ def section(planned: DirPlan | None) -> LogDirsSection | None:
             )
             for each in planned.brokers
         ),
-        left_out=tuple(LeftOutRow(id=broker, why=why) for broker, why in planned.left_out),
+        left_out=tuple(LeftOutRow(id=broker, why=reason) for broker, reason in planned.left_out),
         moves=planned.moves,
     )
 
@@ -56,9 +56,9 @@ def relaxed(planned: DirPlan | None) -> Iterator[RelaxedRow]:
         total = sum(row.after.size_bytes for row, _ in shares)
         percent, row = max(
             (
-                (round(100 * abs(held - share * total) / (share * total), 3), row)
+                (round(100 * abs(size_bytes - share * total) / (share * total), 3), row)
                 for row, share in shares
-                if not (row.least_bytes or 0) <= (held := row.after.size_bytes) <= (row.most_bytes or 0)
+                if not (row.least_bytes or 0) <= (size_bytes := row.after.size_bytes) <= (row.most_bytes or 0)
             ),
             key=lambda outside: outside[0],
         )
@@ -92,10 +92,10 @@ def warnings(planned: DirPlan | None) -> Iterator[str]:
     """Brokers and replicas that aren't part of the packing, with the reason."""
     if planned is None:
         return
-    for why in dict.fromkeys(why for _, why in planned.left_out):
-        ids = [broker for broker, each in planned.left_out if each == why]
-        more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-        yield f"log dirs of {brokers(ids[:_SHOWN])}{more} aren't planned: {why}; Kafka chooses there"
+    for reason in dict.fromkeys(reason for _, reason in planned.left_out):
+        ids = [broker for broker, each in planned.left_out if each == reason]
+        others = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+        yield f"log dirs of {brokers(ids[:_SHOWN])}{others} aren't planned: {reason}; Kafka chooses there"
     if unplaced := {each.broker: each.unplaced for each in planned.brokers if each.unplaced}:
         yield (
             f"{counted(sum(unplaced.values()), 'replica')} on {brokers(unplaced)}: in no log dir that answered, or "
@@ -117,18 +117,21 @@ def overfull(planned: DirPlan | None, batches: Sequence[Batch]) -> Iterator[str]
     room = {(each.broker, path): free for each in planned.brokers for path, free in each.room.items()}
     sizes = {(row.topic, row.partition, row.broker): row.size_bytes for row in planned.moves}
     for batch in batches:
-        come, go = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
+        arriving, leaving = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
         for step in batch.steps:
-            for side, replicas, dirs in ((come, step.after, step.log_dirs), (go, step.before, step.log_dirs_before)):
+            for counter, replicas, dirs in (
+                (arriving, step.after, step.log_dirs),
+                (leaving, step.before, step.log_dirs_before),
+            ):
                 for broker, path in zip(replicas, dirs, strict=False):
-                    side[broker, path] += sizes.get((*step.key, broker), step.size_bytes)
-        for broker, path in sorted(place for place in room if come[place] > room[place]):
+                    counter[broker, path] += sizes.get((*step.key, broker), step.size_bytes)
+        for broker, path in sorted(place for place in room if arriving[place] > room[place]):
             yield (
-                f"balance.log_dirs: log dir {path} of broker {broker} gets {size(come[broker, path])} in batch "
+                f"balance.log_dirs: log dir {path} of broker {broker} gets {size(arriving[broker, path])} in batch "
                 f"{batch.number}, and has room for {size(room.pop((broker, path)))} then; allowed: smaller batches "
                 "(execution.batches), or a looser balance.log_dirs"
             )
-        room = {place: free + go[place] - come[place] for place, free in room.items()}
+        room = {place: free + leaving[place] - arriving[place] for place, free in room.items()}
 
 
 def _shares(each: BrokerDirs) -> list[tuple[LogDirRow, float]]:
@@ -139,11 +142,11 @@ def _shares(each: BrokerDirs) -> list[tuple[LogDirRow, float]]:
     return [(row, weight / sum(weights)) for row, weight in zip(usable, weights, strict=True)]
 
 
-def _fullest_above_share(planned: DirPlan, side: Literal["before", "after"]) -> float:
+def _fullest_above_share(planned: DirPlan, state: Literal["before", "after"]) -> float:
     """How far the fullest log dir of any broker is above its share, in percent of the share."""
     above = [0.0]
     for each in planned.brokers:
-        held = [(getattr(row, side).size_bytes, share) for row, share in _shares(each)]
-        total = sum(size for size, _ in held)
-        above += [100 * (size / (share * total) - 1) for size, share in held if share * total]
+        sizes = [(getattr(row, state).size_bytes, share) for row, share in _shares(each)]
+        total = sum(size for size, _ in sizes)
+        above += [100 * (size / (share * total) - 1) for size, share in sizes if share * total]
     return round(max(above), 2)

@@ -28,19 +28,19 @@ TopicLists = list[tuple[int, ...]]
 
 def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitionsSection | None:
     """The `new_partitions` of plan.json; None if none are asked for."""
-    asked = sorted(spec.changes.new_partitions, key=lambda new: new.topic)
-    if not asked:
+    requested = sorted(spec.changes.new_partitions, key=lambda new: new.topic)
+    if not requested:
         return None
-    concerned = {new.topic for new in asked}
+    concerned = {new.topic for new in requested}
     today: dict[str, TopicLists] = {
         topic.name: [each.replicas for each in topic.partitions]
         for topic in spec.cluster.topics
         if topic.name in concerned
     }
-    ids, placed = problem.broker_ids, dict[str, TopicLists]()
+    ids, lists_of = problem.broker_ids, dict[str, TopicLists]()
     for row in np.flatnonzero(problem.is_new).tolist():
-        replicas = tuple(ids[[at for at in assignment[row] if at >= 0]].tolist())
-        placed.setdefault(problem.topic_names[problem.topic_of[row]], []).append(replicas)
+        replicas = tuple(ids[[broker for broker in assignment[row] if broker >= 0]].tolist())
+        lists_of.setdefault(problem.topic_names[problem.topic_of[row]], []).append(replicas)
     return NewPartitionsSection(
         topics=tuple(
             NewPartitionsRow(
@@ -49,13 +49,13 @@ def section(spec: Spec, problem: Problem, assignment: IntArray) -> NewPartitions
                 partitions=new.count,
                 replication_factor=new.replication_factor,
                 config=dict(new.config),
-                replicas=tuple(placed[new.topic]),
+                replicas=tuple(lists_of[new.topic]),
                 # `kafka-topics --alter` also needs today's partitions in the list, and skips them.
-                replica_assignment=replica_assignment((*today.get(new.topic, ()), *placed[new.topic])),
+                replica_assignment=replica_assignment((*today.get(new.topic, ()), *lists_of[new.topic])),
             )
-            for new in asked
+            for new in requested
         ),
-        compared=_compared(Board.of(problem, assignment, asked), placed, today),
+        compared=_compared(Board.of(problem, assignment, requested), lists_of, today),
     )
 
 
@@ -67,7 +67,7 @@ class Board:
     `leaders` (T + 1, B) count existing ones: a row per topic with new partitions; the last row is all other topics.
     """
 
-    asked: Sequence[NewPartitions]
+    requested: Sequence[NewPartitions]
     brokers: Brokers
     topics: dict[str, int]
     columns: dict[int, int]
@@ -75,20 +75,22 @@ class Board:
     leaders: LongArray
 
     @classmethod
-    def of(cls, problem: Problem, assignment: IntArray, asked: Sequence[NewPartitions]) -> Self:
+    def of(cls, problem: Problem, assignment: IntArray, requested: Sequence[NewPartitions]) -> Self:
         """The counts of an assignment (P, W)."""
         targets = np.flatnonzero(problem.targets).tolist()
         ids, racks = problem.broker_ids.tolist(), problem.broker_racks.tolist()
-        topics = {new.topic: number for number, new in enumerate(asked)}
-        groups = np.array([topics.get(name, len(asked)) for name in problem.topic_names])[problem.topic_of]
-        placed, led = (each[~problem.is_new] for each in (assignment, leaders_after(problem, assignment)[:, None]))
+        topics = {new.topic: number for number, new in enumerate(requested)}
+        groups = np.array([topics.get(name, len(requested)) for name in problem.topic_names])[problem.topic_of]
+        lists, leaders = (each[~problem.is_new] for each in (assignment, leaders_after(problem, assignment)[:, None]))
         return cls(
-            asked=asked,
-            brokers=[(ids[at], problem.rack_names[racks[at]] if problem.racks_matter else None) for at in targets],
+            requested=requested,
+            brokers=[
+                (ids[broker], problem.rack_names[racks[broker]] if problem.racks_matter else None) for broker in targets
+            ],
             topics=topics,
-            columns={ids[at]: column for column, at in enumerate(targets)},
-            replicas=counts_by_group(problem, placed, groups[~problem.is_new], len(asked) + 1),
-            leaders=counts_by_group(problem, led, groups[~problem.is_new], len(asked) + 1),
+            columns={ids[broker]: column for column, broker in enumerate(targets)},
+            replicas=counts_by_group(problem, lists, groups[~problem.is_new], len(requested) + 1),
+            leaders=counts_by_group(problem, leaders, groups[~problem.is_new], len(requested) + 1),
         )
 
     def measure(self, lists: dict[str, TopicLists]) -> tuple[int, ...]:
@@ -96,18 +98,18 @@ class Board:
         numbers of the worst topic that has new partitions.
         """
         replicas, leaders = self.replicas.copy(), self.leaders.copy()
-        for name, placed in lists.items():
-            columns = np.array([[self.columns[broker] for broker in each] for each in placed])
+        for name, replica_lists in lists.items():
+            columns = np.array([[self.columns[broker] for broker in each] for each in replica_lists])
             np.add.at(replicas[self.topics[name]], columns.ravel(), 1)
             np.add.at(leaders[self.topics[name]], columns[:, 0], 1)
         tables = (replicas.sum(axis=0), leaders.sum(axis=0), replicas[:-1], leaders[:-1])
         return tuple(int((table.max(axis=-1) - table.min(axis=-1)).max()) for table in tables)
 
 
-def _compared(board: Board, placed: dict[str, TopicLists], today: dict[str, TopicLists]) -> tuple[PlacementRow, ...]:
+def _compared(board: Board, planned: dict[str, TopicLists], today: dict[str, TopicLists]) -> tuple[PlacementRow, ...]:
     """The plan, then the most even and the median placement of each of Kafka's rules."""
-    rows = [PlacementRow(THIS_PLAN, 1, *board.measure(placed))]
-    replicas = sum((new.count - new.first) * new.replication_factor for new in board.asked)
+    rows = [PlacementRow(THIS_PLAN, 1, *board.measure(planned))]
+    replicas = sum((new.count - new.first) * new.replication_factor for new in board.requested)
     seeds = min(max(_PLACEMENTS // max(replicas, 1), _LEAST_SEEDS), _MOST_SEEDS)
     for label, placements in (
         ("Kafka's classic rule", classic(board, today, seeds)),
@@ -118,7 +120,7 @@ def _compared(board: Board, placed: dict[str, TopicLists], today: dict[str, Topi
         picks = {f", best of {count}": measured[0], f", median of {count}": measured[(count - 1) // 2]}
         if count == 1:
             picks = {"": measured[0]}
-        rows += [PlacementRow(label + pick, count, *found) for pick, found in picks.items()]
+        rows += [PlacementRow(label + pick, count, *spreads) for pick, spreads in picks.items()]
     return tuple(rows)
 
 
@@ -128,16 +130,16 @@ def classic(board: Board, today: dict[str, TopicLists], seeds: int) -> Iterator[
     For a new topic, start index and shift are drawn at random. Partitions added to a topic start at the first broker of
     its partition 0. Source: AdminZkClient.addPartitions (Kafka 3.9).
     """
-    created = any(not new.first for new in board.asked)
-    starts, shifts = draws(np.arange(1, seeds + 1), len(board.asked), len(board.brokers))
+    created = any(not new.first for new in board.requested)
+    starts, shifts = draws(np.arange(1, seeds + 1), len(board.requested), len(board.brokers))
     for seed in range(seeds if created else 1):
-        placed: dict[str, TopicLists] = {}
-        for at, new in enumerate(board.asked):
-            start, shift = int(starts[seed, at]), int(shifts[seed, at])
+        lists_of: dict[str, TopicLists] = {}
+        for index, new in enumerate(board.requested):
+            start, shift = int(starts[seed, index]), int(shifts[seed, index])
             if new.first:
                 leader = today[new.topic][0][0]
                 start = shift = next((each for each, (broker, _) in enumerate(board.brokers) if broker >= leader), 0)
-            placed[new.topic] = kafka_classic.place(
+            lists_of[new.topic] = kafka_classic.place(
                 board.brokers,
                 new.count - new.first,
                 new.replication_factor,
@@ -145,7 +147,7 @@ def classic(board: Board, today: dict[str, TopicLists], seeds: int) -> Iterator[
                 next_replica_shift=shift,
                 start_partition_id=new.first,
             )
-        yield placed
+        yield lists_of
 
 
 def _striped(board: Board, seeds: int) -> Iterator[dict[str, TopicLists]]:
@@ -157,8 +159,8 @@ def _striped(board: Board, seeds: int) -> Iterator[dict[str, TopicLists]]:
                 brokers,
                 new.count - new.first,
                 new.replication_factor,
-                java_random_seed=seed * len(board.asked) + at,
+                java_random_seed=seed * len(board.requested) + index,
                 start_partition=new.first,
             )
-            for at, new in enumerate(sorted(board.asked, key=lambda each: utf16_key(each.topic)))
+            for index, new in enumerate(sorted(board.requested, key=lambda each: utf16_key(each.topic)))
         }

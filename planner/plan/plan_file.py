@@ -27,8 +27,8 @@ def read(path: Path) -> Plan:
     if file.suffix in (".yaml", ".yml"):
         raise SetupError(f"{path}: is YAML; allowed: a plan or its folder; planner whatif makes {file.stem}.plan")
     plan = codec.decode(data, str(file))
-    if (wrong := next(_contradictions(plan), None)) is not None:
-        raise StalePlanError(f"{file}: {wrong}: the plan was changed after it was made")
+    if (contradiction := next(_contradictions(plan), None)) is not None:
+        raise StalePlanError(f"{file}: {contradiction}: the plan was changed after it was made")
     return plan
 
 
@@ -52,30 +52,30 @@ def _contradictions(plan: Plan) -> Iterator[str]:
         yield "$.inputs is empty; allowed: at least the spec"
     yield from _brokers(plan)
     yield from _once("$.topics", "name", [row.name for row in plan.topics])
-    for at, row in enumerate(plan.topics):
-        yield from _distinct(f"$.topics[{at}].replication_factor_before", row.replication_factor_before)
+    for index, row in enumerate(plan.topics):
+        yield from _distinct(f"$.topics[{index}].replication_factor_before", row.replication_factor_before)
     yield from _partitions(plan)
     yield from _batches(plan)
-    for at, new in enumerate(plan.new_topics):
-        path, made = f"$.new_partitions.topics[{at}].replicas", new.partitions - new.partitions_before
+    for index, new in enumerate(plan.new_topics):
+        path, created = f"$.new_partitions.topics[{index}].replicas", new.partitions - new.partitions_before
         for number, replicas in enumerate(new.replicas):
             yield from _distinct(f"{path}[{number}]", replicas)
-        if len(new.replicas) != made:
-            yield f"{path} has {len(new.replicas)} items; allowed: {made}, one a new partition"
+        if len(new.replicas) != created:
+            yield f"{path} has {len(new.replicas)} items; allowed: {created}, one a new partition"
 
 
 def _brokers(plan: Plan) -> Iterator[str]:
     yield from _once("$.brokers", "id", [row.id for row in plan.brokers])
     yield from _once("$.racks", "rack", [row.rack for row in plan.racks])
-    known = {row.rack for row in plan.racks}
-    for at, row in enumerate(plan.brokers):
-        if row.rack not in known and plan.racks:
-            yield f"$.brokers[{at}].rack is {row.rack!r}, which isn't in $.racks; allowed: {_some(known)}"
+    racks = {row.rack for row in plan.racks}
+    for index, row in enumerate(plan.brokers):
+        if row.rack not in racks and plan.racks:
+            yield f"$.brokers[{index}].rack is {row.rack!r}, which isn't in $.racks; allowed: {_some(racks)}"
     # Either the traffic of all brokers (or racks) is known, before and after, or of none.
     tables: tuple[tuple[str, Sequence[BrokerRow | RackRow]], ...] = (("brokers", plan.brokers), ("racks", plan.racks))
     for name, table in tables:
         sides = ("before", "after")
-        rows = [(f"$.{name}[{at}].{side}", getattr(row, side)) for side in sides for at, row in enumerate(table)]
+        rows = [(f"$.{name}[{index}].{side}", getattr(row, side)) for side in sides for index, row in enumerate(table)]
         for key in ("network_in", "network_out"):
             unknown = [path for path, each in rows if getattr(each, key) is None]
             if unknown and len(unknown) < len(rows):
@@ -87,20 +87,20 @@ def _partitions(plan: Plan) -> Iterator[str]:
     yield from _once("$.partitions", "partition", [row.key for row in plan.partitions])
     brokers = {row.id for row in plan.brokers}
     counts = {row.name: row.partitions for row in plan.topics}
-    for at, row in enumerate(plan.partitions):
-        path = f"$.partitions[{at}]"
+    for index, row in enumerate(plan.partitions):
+        path = f"$.partitions[{index}]"
         if row.topic not in counts:
             yield f"{path}.topic is {row.topic!r}, which isn't in $.topics; allowed: {_some(counts)}"
         elif row.partition >= counts[row.topic]:
             yield f"{path}.partition is {row.partition}; allowed: below {counts[row.topic]}, as $.topics says"
         sides = (("_before", row.replicas_before, row.log_dirs_before), ("", row.replicas, row.log_dirs))
-        for side, replicas, dirs in sides:
-            to = f"{path}.replicas{side}"
-            if strange := [broker for broker in replicas if broker not in brokers]:
-                yield f"{to} has broker {strange[0]}, which isn't in $.brokers; allowed: {_some(brokers)}"
-            yield from _distinct(to, replicas)
+        for suffix, replicas, dirs in sides:
+            list_path = f"{path}.replicas{suffix}"
+            if unknown := [broker for broker in replicas if broker not in brokers]:
+                yield f"{list_path} has broker {unknown[0]}, which isn't in $.brokers; allowed: {_some(brokers)}"
+            yield from _distinct(list_path, replicas)
             if dirs is not None and len(dirs) != len(replicas):
-                yield f"{path}.log_dirs{side} has {len(dirs)} items; allowed: {len(replicas)}, one a replica"
+                yield f"{path}.log_dirs{suffix} has {len(dirs)} items; allowed: {len(replicas)}, one a replica"
         if (row.log_dirs is None) != (row.log_dirs_before is None):
             yield f"{path} has one of log_dirs_before and log_dirs; allowed: both or neither"
         if row.leader_before is not None and row.leader_before not in row.replicas_before:
@@ -111,20 +111,20 @@ def _batches(plan: Plan) -> Iterator[str]:
     """Batches are numbered from 1 and, in order, do what the partitions say: reviewers read those, Kafka gets these."""
     rows = {row.key: row for row in plan.partitions}
     reached, last = {key: row.replicas_before for key, row in rows.items()}, dict[PartitionKey, tuple[int, int]]()
-    for at, batch in enumerate(plan.batches):
-        path, keys = f"$.batches[{at}]", [step.key for step in batch.partitions]
-        if batch.number != at + 1:
-            yield f"{path}.number is {batch.number}; allowed: {at + 1}"
+    for index, batch in enumerate(plan.batches):
+        path, keys = f"$.batches[{index}]", [step.key for step in batch.partitions]
+        if batch.number != index + 1:
+            yield f"{path}.number is {batch.number}; allowed: {index + 1}"
         yield from _once(f"{path}.partitions", "partition", keys)
         for number, (key, step) in enumerate(zip(keys, batch.partitions, strict=True)):
             if (row := rows.get(key)) is None:
                 yield f"{path}.partitions[{number}] is {step.name}, which isn't in $.partitions; allowed: one of those"
                 continue
-            yield from _step((at, number), step, row, reached[key])
-            reached[key], last[key] = step.replicas, (at, number)
-    for at, (key, row) in enumerate(rows.items()):
+            yield from _step((index, number), step, row, reached[key])
+            reached[key], last[key] = step.replicas, (index, number)
+    for index, (key, row) in enumerate(rows.items()):
         if key not in last and row.reassigned:
-            yield f"$.partitions[{at}] ({row.name}) moves in no batch; allowed: in one or more of $.batches"
+            yield f"$.partitions[{index}] ({row.name}) moves in no batch; allowed: in one or more of $.batches"
         elif reached[key] != row.replicas:
             yield _unlike(last[key], "replicas", row, reached[key], row.replicas, "as it is in no later batch")
     yield from _elections(plan, rows, last)
@@ -146,39 +146,39 @@ def _step(place: tuple[int, int], step: StepRow, row: PartitionRow, reached: Seq
             place, "replicas", row, step.replicas, row.replicas, "or no such step, because it changes nothing"
         )
     if step.log_dirs_before is not None or step.log_dirs is not None or row.log_dirs is not None:
-        stated = step.log_dirs_before or (), step.log_dirs or ()
+        stated_dirs = step.log_dirs_before or (), step.log_dirs or ()
         before, after = (getattr(row, key) or () for key in _DIRS)
-        whole = PartitionChange(
+        change = PartitionChange(
             *row.key, row.replicas_before, row.replicas, row.leader_before, row.size_bytes, row.reason, 0, before, after
         )
-        wanted = step_between(whole, step.replicas_before, step.replicas)
-        for key, seen, right in zip(_DIRS, stated, (wanted.log_dirs_before, wanted.log_dirs), strict=True):
-            if seen != right:
-                yield _unlike(place, key, row, seen, right, "as the log dirs of its partition say")
+        expected = step_between(change, step.replicas_before, step.replicas)
+        for key, actual, right in zip(_DIRS, stated_dirs, (expected.log_dirs_before, expected.log_dirs), strict=True):
+            if actual != right:
+                yield _unlike(place, key, row, actual, right, "as the log dirs of its partition say")
 
 
 def _elections(
     plan: Plan, rows: Mapping[PartitionKey, PartitionRow], last: Mapping[PartitionKey, tuple[int, int]]
 ) -> Iterator[str]:
     """Each partition with another preferred leader is elected once, after its last step; no other is elected."""
-    left = {key: at for at, (key, row) in enumerate(rows.items()) if row.elects}
-    for at, batch in enumerate(plan.batches):
+    unelected = {key: index for index, (key, row) in enumerate(rows.items()) if row.elects}
+    for index, batch in enumerate(plan.batches):
         for number, each in enumerate(batch.elect):
             key = each.key
-            if left.pop(key, None) is None or last.get(key, (0,))[0] > at:
-                known = "" if key in rows else ", which isn't in $.partitions"
-                why = "each partition with another leader in $.partitions, once, after its last step"
-                yield f"$.batches[{at}].elect[{number}] is {each.name}{known}; allowed: {why}"
-    for key, at in left.items():
-        yield f"$.partitions[{at}] ({rows[key].name}) is elected in no batch; allowed: in one of $.batches"
+            if unelected.pop(key, None) is None or last.get(key, (0,))[0] > index:
+                note = "" if key in rows else ", which isn't in $.partitions"
+                rule = "each partition with another leader in $.partitions, once, after its last step"
+                yield f"$.batches[{index}].elect[{number}] is {each.name}{note}; allowed: {rule}"
+    for key, index in unelected.items():
+        yield f"$.partitions[{index}] ({rows[key].name}) is elected in no batch; allowed: in one of $.batches"
 
 
 def _unlike(
-    place: tuple[int, int], key: str, row: PartitionRow, seen: Sequence[object], allowed: Sequence[object], why: str
+    place: tuple[int, int], key: str, row: PartitionRow, value: Sequence[object], allowed: Sequence[object], why: str
 ) -> str:
     way = f"{row.name}, which goes {replica_list(row.replicas_before)} → {replica_list(row.replicas)} in $.partitions"
-    at, number = place
-    return f"$.batches[{at}].partitions[{number}].{key} is {list(seen)} for {way}; allowed: {list(allowed)}, {why}"
+    batch, number = place
+    return f"$.batches[{batch}].partitions[{number}].{key} is {list(value)} for {way}; allowed: {list(allowed)}, {why}"
 
 
 def _distinct(path: str, numbers: Sequence[int]) -> Iterator[str]:
@@ -186,12 +186,12 @@ def _distinct(path: str, numbers: Sequence[int]) -> Iterator[str]:
         yield f"{path} is {list(numbers)}; allowed: each once"
 
 
-def _once(path: str, what: str, names: Sequence[Any]) -> Iterator[str]:
+def _once(path: str, key: str, names: Sequence[Any]) -> Iterator[str]:
     seen: set[Any] = set()
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         if name in seen:
-            shown = "-".join(map(str, name)) if isinstance(name, tuple) else name
-            yield f"{path}[{at}] has the {what} {shown!r}, which is there twice; allowed: once"
+            text = "-".join(map(str, name)) if isinstance(name, tuple) else name
+            yield f"{path}[{index}] has the {key} {text!r}, which is there twice; allowed: once"
         seen.add(name)
 
 

@@ -36,12 +36,12 @@ class _TermColumn:
     above_ppm: LongArray
 
     @classmethod
-    def of(cls, judged: Problem, replicas: IntArray, leaders: IntArray) -> Self:
-        basis = ScoringBasis.of(judged)
-        everything = np.zeros_like(judged.topic_of)
-        held = broker_loads.by_group(judged, replicas, leaders, everything, 1, basis.measures)
-        found = _scores(basis, replicas, leaders)
-        return cls(judged, replicas, leaders, found, score.above_shares(basis, held)[0])
+    def of(cls, problem: Problem, replicas: IntArray, leaders: IntArray) -> Self:
+        basis = ScoringBasis.of(problem)
+        one_group = np.zeros_like(problem.topic_of)
+        per_broker = broker_loads.by_group(problem, replicas, leaders, one_group, 1, basis.measures)
+        scores = _scores(basis, replicas, leaders)
+        return cls(problem, replicas, leaders, scores, score.above_shares(basis, per_broker)[0])
 
     @property
     def racks_known(self) -> bool:
@@ -54,33 +54,33 @@ def _scores(basis: ScoringBasis, replicas: IntArray, leaders: IntArray) -> dict[
     return {field.name: int(getattr(scores, field.name)[0]) for field in fields(scores)}
 
 
-def if_nothing_moves(asked: Problem) -> dict[str, int]:
+def if_nothing_moves(full_problem: Problem) -> dict[str, int]:
     """The scores of today's placement with today's actual leaders, judged by what is asked for."""
-    return _scores(ScoringBasis.of(asked), today(asked), asked.leaders)
+    return _scores(ScoringBasis.of(full_problem), today(full_problem), full_problem.leaders)
 
 
-def left_to_change(asked: Problem, replicas: IntArray) -> int:
+def left_to_change(full_problem: Problem, replicas: IntArray) -> int:
     """How many partitions with these replicas (P, W) don't yet satisfy the changes and the rack rule."""
-    return int(np.any(list(independent_check.broken_rules(asked, replicas).values()), axis=0).sum())
+    return int(np.any(list(independent_check.broken_rules(full_problem, replicas).values()), axis=0).sum())
 
 
 def terms(
-    spec: Spec, asked: Problem, assignment: IntArray, leaders: IntArray, applied: bool = True, waiting: int = 0
+    spec: Spec, full_problem: Problem, assignment: IntArray, leaders: IntArray, applied: bool = True, waiting: int = 0
 ) -> tuple[TermRow, ...]:
     """The terms, by group.
 
     `applied` is False if no partition of today changes: if none is made either, nothing waits for replicas in sync.
-    `asked` is the problem of everything asked for, even if the plan is only a first step. `leaders` (P,) are the
+    `full_problem` is that of everything asked for, even if the plan is only a first step. `leaders` (P,) are the
     plan's: partitions that wait for a later step keep theirs. `waiting` counts partitions that an earlier plan of the
-    same change left for later; `asked` doesn't contain them.
+    same change left for later; `full_problem` doesn't contain them.
     """
     now = build_problem.before(spec)
     # apply.yml starts once replicas out of sync are back, except those on brokers that leave.
-    behind = np.append(~(asked.targets & (applied or asked.is_new.any())), False)
+    behind = np.append(~(full_problem.targets & (applied or full_problem.is_new.any())), False)
     columns = (
         _by_isr(spec, _TermColumn.of(now, today(now), now.leaders), np.ones(len(now.broker_ids) + 1, dtype=bool)),
-        _by_isr(spec, _TermColumn.of(asked, today(asked), asked.leaders), behind),
-        _by_isr(spec, _TermColumn.of(asked, assignment, leaders), behind),
+        _by_isr(spec, _TermColumn.of(full_problem, today(full_problem), full_problem.leaders), behind),
+        _by_isr(spec, _TermColumn.of(full_problem, assignment, leaders), behind),
     )
     return (*_fairness(columns), *_safety(columns, waiting), *_resilience(spec, columns), *_movement(spec, columns))
 
@@ -89,19 +89,19 @@ def _by_isr(spec: Spec, column: _TermColumn, behind: BoolArray) -> _TermColumn:
     """The column with its worst failures judged without the replicas that are out of sync today, which can't take
     over, and that are on brokers `behind` (B + 1,), by index.
     """
-    problem, live, rows = column.problem, column.replicas.copy(), column.problem.row_of
+    problem, in_sync, rows = column.problem, column.replicas.copy(), column.problem.row_of
     for topic in spec.cluster.topics:
         for part in topic.partitions:
             if part.leader is not None and part.isr and (lags := set(part.replicas).difference(part.isr)):
-                row = live[rows[topic.name, part.id]]
+                row = in_sync[rows[topic.name, part.id]]
                 row[np.isin(problem.broker_ids[row], list(lags)) & behind[row]] = -1
-    if np.array_equal(live, column.replicas):
+    if np.array_equal(in_sync, column.replicas):
         return column
     # Partitions may have fewer replicas in sync than today's and planned factors, so a failure may matter to any.
-    felt = failure_costs.Fragile(np.arange(problem.rows), len(problem.rack_names) + len(problem.broker_ids))
-    lost = failure_costs.lost_by_group(problem, felt, live, np.zeros_like(problem.topic_of), 1)
-    found = {name: int(worst[0]) for name, worst in failure_costs.worst_losses(problem, lost).items()}
-    return replace(column, scores={**column.scores, **found})
+    fragile = failure_costs.Fragile(np.arange(problem.rows), len(problem.rack_names) + len(problem.broker_ids))
+    lost = failure_costs.lost_by_group(problem, fragile, in_sync, np.zeros_like(problem.topic_of), 1)
+    losses = {name: int(worst[0]) for name, worst in failure_costs.worst_losses(problem, lost).items()}
+    return replace(column, scores={**column.scores, **losses})
 
 
 def failures(rows: Sequence[TermRow]) -> dict[str, int]:
@@ -141,40 +141,42 @@ _MEANINGS = {
 
 
 def _fairness(columns: TermColumns) -> Iterator[TermRow]:
-    asked = columns[2].problem
-    wanted = asked.balance
+    problem = columns[2].problem
+    balance = problem.balance
     for name, unit, capacities, tolerance in (
-        ("replica_spread", "replicas", asked.disk_bytes, wanted.replicas),
-        ("leader_spread", "leaders", asked.network_bytes_per_sec, wanted.leaders),
-        ("topic_replica_spread", "replicas", asked.disk_bytes, wanted.topic_replicas),
+        ("replica_spread", "replicas", problem.disk_bytes, balance.replicas),
+        ("leader_spread", "leaders", problem.network_bytes_per_sec, balance.leaders),
+        ("topic_replica_spread", "replicas", problem.disk_bytes, balance.topic_replicas),
     ):
         values: Sequence[TermValue] = [column.scores[name] for column in columns]
         # Brokers of unlike capacity each have another window, and differ by more than the spread asked for.
         # So do brokers that may hold unlike topics. Then the spread isn't a limit.
-        of_sets = asked.allowed is not None and name != "topic_replica_spread"
-        of_sets |= asked.leader_ranks is not None and name == "leader_spread"
-        alike = len(np.unique(capacities[asked.targets])) < 2 and not of_sets
-        limit = int(tolerance.value) if tolerance.kind == "spread" and alike else None
+        of_sets = problem.allowed is not None and name != "topic_replica_spread"
+        of_sets |= problem.leader_ranks is not None and name == "leader_spread"
+        is_equal = len(np.unique(capacities[problem.targets])) < 2 and not of_sets
+        limit = int(tolerance.value) if tolerance.kind == "spread" and is_equal else None
         yield term("fairness", name, unit, values, limit)
     brokers, brokers_after = (int(column.problem.targets.sum()) for column in columns[::2])
-    unlike = f"; shares are by {brokers} brokers today, else by the {brokers_after} afterwards"
-    shares_by = "" if brokers == brokers_after else unlike
-    for at, what in enumerate(_ABOVE[: broker_loads.measured(asked)]):
-        if what != "bytes" or asked.sizes_known:
-            values = tuple(_percent(column.above_ppm[at]) if at < len(column.above_ppm) else 0.0 for column in columns)
-            meaning = f"how far the most loaded broker is above its share of {what.replace('_', ' ')}"
-            yield term("fairness", f"{what}_above_share", "%", values, meaning=meaning + shares_by)
+    note = f"; shares are by {brokers} brokers today, else by the {brokers_after} afterwards"
+    shares_by = "" if brokers == brokers_after else note
+    for index, measure in enumerate(_ABOVE[: broker_loads.measured(problem)]):
+        if measure != "bytes" or problem.sizes_known:
+            values = tuple(
+                _percent(column.above_ppm[index]) if index < len(column.above_ppm) else 0.0 for column in columns
+            )
+            meaning = f"how far the most loaded broker is above its share of {measure.replace('_', ' ')}"
+            yield term("fairness", f"{measure}_above_share", "%", values, meaning=meaning + shares_by)
 
 
 def _safety(columns: TermColumns, waiting: int) -> Iterator[TermRow]:
-    asked = columns[1].problem
-    before, after = (left_to_change(asked, column.replicas) + waiting for column in columns[1:])
+    problem = columns[1].problem
+    before, after = (left_to_change(problem, column.replicas) + waiting for column in columns[1:])
     yield term("safety", "left_to_change", "partitions", (before, before, after), 0)
-    leaderless = int(((asked.leaders < 0) & ~asked.is_new).sum())
+    leaderless = int(((problem.leaders < 0) & ~problem.is_new).sum())
     yield term("safety", "without_leader", "partitions", (leaderless, leaderless, leaderless))
     counts = [(column.replicas >= 0).sum(axis=1) for column in columns]
     least = [column.problem.min_insync for column in columns]
-    under = [int(((count > 0) & (count < few)).sum()) for count, few in zip(counts, least, strict=True)]
+    under = [int(((count > 0) & (count < minimum)).sum()) for count, minimum in zip(counts, least, strict=True)]
     yield term("safety", "under_min_insync", "partitions", under)
     yield term("safety", "single_replica", "partitions", [int((count == 1).sum()) for count in counts])
 
@@ -196,8 +198,8 @@ def _resilience(spec: Spec, columns: TermColumns) -> Iterator[TermRow]:
 
 
 def _movement(spec: Spec, columns: TermColumns) -> Iterator[TermRow]:
-    limits, asked, plan = spec.limits, columns[2].problem, columns[2].scores
-    sized, racks = asked.sizes_known, all(column.racks_known for column in columns[1:])
+    limits, problem, plan = spec.limits, columns[2].problem, columns[2].scores
+    sized, racks = problem.sizes_known, all(column.racks_known for column in columns[1:])
     for name, key, known, limit in (
         ("bytes_moved", "bytes_moved", sized, limits.bytes_moved),
         ("cross_rack_bytes", "cross_rack_bytes", sized and racks, limits.cross_rack_bytes),
@@ -205,7 +207,7 @@ def _movement(spec: Spec, columns: TermColumns) -> Iterator[TermRow]:
     ):
         yield term("movement", name, "bytes", (0, 0, plan[key]) if known else (None, None, None), limit)
     if sized:
-        room = "% of its disk" if (asked.disk_limit_bytes[asked.targets] >= 0).all() else "% of its share"
+        room = "% of its disk" if (problem.disk_limit_bytes[problem.targets] >= 0).all() else "% of its share"
         yield term("movement", "peak_disk", room, tuple(_percent(each.scores["peak_disk_ppm"]) for each in columns))
     for name, unit in (("replicas_moved", "replicas"), ("leaders_changed", "leaders")):
         yield term("movement", name, unit, (0, 0, plan[name]), getattr(limits, name))
@@ -225,14 +227,14 @@ def _percent(ppm: int) -> float:
 
 def _on_one_rack(column: _TermColumn) -> int:
     """How many partitions have all their replicas in one rack."""
-    of, replicas = column.problem.broker_racks, column.replicas
-    racks = np.where(replicas >= 0, of[replicas], of[replicas[:, :1]])
+    rack_of, replicas = column.problem.broker_racks, column.replicas
+    racks = np.where(replicas >= 0, rack_of[replicas], rack_of[replicas[:, :1]])
     return int(((racks == racks[:, :1]).all(axis=1) & (replicas[:, 0] >= 0)).sum())
 
 
 def _rack_leaders(column: _TermColumn) -> int:
     """The number of leaders in the rack with the most, including those still on brokers that leave."""
-    held = broker_loads.on_all_brokers(column.problem, column.replicas, column.leaders)[MEASURES.index("leaders")]
+    counts = broker_loads.on_all_brokers(column.problem, column.replicas, column.leaders)[MEASURES.index("leaders")]
     racks = column.problem.broker_racks
-    by_rack = np.bincount(racks[racks >= 0], weights=held[racks >= 0], minlength=1)
+    by_rack = np.bincount(racks[racks >= 0], weights=counts[racks >= 0], minlength=1)
     return int(by_rack.max(initial=0))

@@ -57,7 +57,7 @@ class _WeekJudge:
         problem, loads = self.week.problem, self.week.loads(assignment, leaders)
         first = np.flatnonzero(above_in > 0)
         moved = adding(problem, assignment).sum(axis=1) * problem.size_bytes
-        at_worst = [[int(at) for at in np.unravel_index(of_way.argmax(), of_way.shape)] for of_way in loads]
+        at_worst = [[int(index) for index in np.unravel_index(table.argmax(), table.shape)] for table in loads]
         worst = [
             WorstHourRow(
                 broker=int(problem.broker_ids[broker]),
@@ -77,14 +77,14 @@ class _WeekJudge:
         )
 
     def topics(
-        self, way: int, assignment: IntArray, leaders: IntArray, at: tuple[int, int]
+        self, way: int, assignment: IntArray, leaders: IntArray, broker_hour: tuple[int, int]
     ) -> tuple[TopicOfHourRow, ...]:
-        """The topics with the most traffic at a broker in an hour; `at` is (broker, hour), `way` is 0: in, 1: out."""
-        (broker, hour), names = at, self.week.problem.topic_names
+        """The topics with the most traffic at a broker in an hour; `way` is 0: in, 1: out."""
+        (broker, hour), names = broker_hour, self.week.problem.topic_names
         received, read = self.hours[:, :, hour]
         followers = np.maximum((assignment >= 0).sum(axis=1) - 1, 0)
-        sources, parts, whole = read_from(self.week.problem, assignment, leaders)
-        sent = received * followers * (leaders == broker) + read * (parts * (sources == broker)).sum(axis=0) / whole
+        sources, parts, total = read_from(self.week.problem, assignment, leaders)
+        sent = received * followers * (leaders == broker) + read * (parts * (sources == broker)).sum(axis=0) / total
         rates = sent if way else received * (assignment == broker).any(axis=1)
         of_topics = np.bincount(self.week.problem.topic_of, weights=rates, minlength=len(names)).astype(np.int64)
         most = np.argsort(-of_topics, kind="stable")[:_TOPICS_NAMED].tolist()
@@ -127,16 +127,16 @@ def cross_rack(spec: Spec, problem: Problem, assignment: IntArray, copied: int) 
     )
 
 
-def _across(stated: RackTraffic, problem: Problem, replicas: IntArray, leaders: IntArray) -> CrossRackState:
+def _across(traffic: RackTraffic, problem: Problem, replicas: IntArray, leaders: IntArray) -> CrossRackState:
     written = HOUR_SECONDS * replicated_across_racks(problem, replicas, leaders)
     read = None
-    if stated.consumers:
+    if traffic.consumers:
         by_rack = (
-            share * read_across_racks(problem, replicas, leaders, rack, nearest=stated.nearest)
-            for rack, share in stated.consumers.items()
+            share * read_across_racks(problem, replicas, leaders, rack, nearest=traffic.nearest)
+            for rack, share in traffic.consumers.items()
         )
         read = HOUR_SECONDS * sum(by_rack) // PPM
-    price = stated.cross_rack_per_gib_millionths
+    price = traffic.cross_rack_per_gib_millionths
     money = None if price is None else _money(_HOURS_PER_MONTH * (written + (read or 0)), price)
     return CrossRackState(replication=written, consumers=read, money_per_month=money)
 
@@ -155,9 +155,9 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     if spec.week is None or week is None or problem.week is None:
         return None
     judge = _WeekJudge(week, problem.week.astype(np.int64), spec.week.time_zone)
-    was = replace(judge, week=_in_todays_racks(spec, week))
+    before = replace(judge, week=_in_todays_racks(spec, week))
     states = [(today(problem), problem.leaders), (assignment, leaders_after(problem, assignment))]
-    higher = [each.week.loads(*of).max(axis=0) for each, of in zip((was, judge), states, strict=True)]
+    higher = [each.week.loads(*pair).max(axis=0) for each, pair in zip((before, judge), states, strict=True)]
     highest = int(max(each.max() for each in higher))
     # Levels are 0 to 9, rounded up, so that 0 means no traffic at all.
     levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
@@ -167,19 +167,21 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
         states.append((mean, leaders_after(problem, mean)))
     growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / PPM
     months = months_ahead(spec) if growth.any() else 0
-    of_states = (each.week.in_months(growth, months, of) for each, of in ((was, states[:1]), (judge, states[1:])))
+    of_states = (
+        each.week.in_months(growth, months, pair) for each, pair in ((before, states[:1]), (judge, states[1:]))
+    )
     worst, above = (np.concatenate(each, axis=1) for each in zip(*of_states, strict=True))
     of_months = (
         [StateOfMonth(bytes_per_sec=most, above_capacity=_known(hours)) for most, hours in ways]
         for ways in np.stack([worst, above], axis=2).tolist()
     )
-    found = [each.state(*of, now) for each, of, now in zip((was, judge, judge), states, above.T, strict=False)]
+    hourly = [each.state(*pair, now) for each, pair, now in zip((before, judge, judge), states, above.T, strict=False)]
     return HoursSection(
         time_zone=spec.week.time_zone,
         planned=tuple(PlannedHourRow(hour=hour, name=hour_name(hour, spec.week.time_zone)) for hour in chosen),
-        today=found[0],
-        plan=found[1],
-        of_mean=found[2] if len(found) > 2 else None,
+        today=hourly[0],
+        plan=hourly[1],
+        of_mean=hourly[2] if len(hourly) > 2 else None,
         highest=highest,
         brokers=tuple(
             BrokerHoursRow(id=broker, today=now, plan=then)
@@ -197,8 +199,8 @@ def _in_todays_racks(spec: Spec, week: Week) -> Week:
     """The week judged by today's racks, because the racks decide which replicas consumers read from."""
     if not spec.changes.set_racks:
         return week
-    there = build_problem.build(replace(spec, changes=replace(spec.changes, set_racks=())))
-    racks = {name: getattr(there, name) for name in ("rack_names", "broker_racks", "read_in_racks")}
+    problem_today = build_problem.build(replace(spec, changes=replace(spec.changes, set_racks=())))
+    racks = {name: getattr(problem_today, name) for name in ("rack_names", "broker_racks", "read_in_racks")}
     return replace(week, problem=replace(week.problem, **racks))
 
 
@@ -208,9 +210,9 @@ def _known(above: int) -> int | None:
 
 def _of_mean(problem: Problem, swept: SweepResult) -> IntArray | None:
     # The sweep's valid row of strategy optimum at the problem's balance, without a scenario.
-    wanted: dict[str, str | int] = {window: str(getattr(problem.balance, window)) for window in WINDOWS}
-    wanted |= {"strategy": "optimum", "scenarios": NO_SCENARIOS, "violations": 0}
-    row = next((each for each in swept.scores.to_pylist() if wanted.items() <= each.items()), None)
+    values: dict[str, str | int] = {window: str(getattr(problem.balance, window)) for window in WINDOWS}
+    values |= {"strategy": "optimum", "scenarios": NO_SCENARIOS, "violations": 0}
+    row = next((each for each in swept.scores.to_pylist() if values.items() <= each.items()), None)
     if row is None:
         return None
     return STRATEGIES["optimum"](planned_for(problem, NO_SCENARIOS), of_row(row)).assignment

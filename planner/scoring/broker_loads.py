@@ -162,7 +162,7 @@ class Week:
 @dataclass(frozen=True, eq=False)
 class _Traffic:
     """The traffic of each partition on brokers, (3B, 2P): a row per broker for what it receives, then for what
-    followers fetch from it, then for what consumers fetch, in `total_parts`; a column per partition for what is
+    followers fetch from it, then for what consumers fetch, in `total_parts` parts; a column per partition for what is
     written, then for what is read.
     """
 
