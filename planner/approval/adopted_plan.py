@@ -147,12 +147,10 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
         unbudgeted = apart_sides.sides_of(unbudgeted, free, place(given, free, spec_file).assignment)
     adoption = place(given, build_problem.build(unbudgeted), spec_file)
     optima = proven(adoption)
-    own_row = row_of(adoption, optima)
-    _require_budget(spec, own_row)
-    swept = _swept(unbudgeted, adoption, optima, own_row)
-    chosen = Chosen(
-        0, swept.result.scores.to_pylist()[-1], f"adopted from {given.name}", (BestCandidate(own_row, None),)
-    )
+    row = row_of(adoption, optima)
+    _require_budget(spec, row)
+    swept = _swept(unbudgeted, adoption, optima, row)
+    chosen = Chosen(0, swept.result.scores.to_pylist()[-1], f"adopted from {given.name}", (BestCandidate(row, None),))
     proposal = Proposal(adoption.assignment)
     if optima and (adoption.assignment != build_problem.today(adoption.problem)).any():
         # Doing nothing needs no proof.
@@ -162,12 +160,10 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     optimum_rows = swept.result.scores.slice(len(optima), min(len(optima), 1)).to_pylist()
     enough_row = optimum_rows[0] if optima and as_even(adoption, optima[-1]) else None
     this_row, compared = plan.own_row, (comparison(SAME_BALANCE, each, Goal.of(swept)) for each in optimum_rows)
-    others = tuple(row for row in plan.compared if row is not this_row and row.label != DO_NOTHING)
-    named, is_uneven = (
-        int(adoption.is_named.sum()),
-        adoption.is_held & uneven_racks(adoption.problem, adoption.problem.replicas),
-    )
-    in_place = named - len({row.key for row in plan.partitions} & {(e.topic, e.partition.id) for e in given.wanted})
+    others = tuple(each for each in plan.compared if each is not this_row and each.label != DO_NOTHING)
+    named = int(adoption.is_named.sum())
+    is_uneven = adoption.is_held & uneven_racks(adoption.problem, adoption.problem.replicas)
+    in_place = named - len({each.key for each in plan.partitions} & {(e.topic, e.partition.id) for e in given.wanted})
     final_plan = structs.replace(
         plan,
         adopted=AdoptedSection(

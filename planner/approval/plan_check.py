@@ -36,7 +36,7 @@ LINES_SHOWN = 20
 class Refusal:
     """One reason not to carry a plan out: what is wrong, in which places, and what to do."""
 
-    what: str
+    problem: str
     lines: tuple[str, ...] = ()
     remedy: str = ""
 
@@ -45,7 +45,7 @@ class Refusal:
 
     def text_lines(self) -> Iterator[str]:
         """The refusal, line by line."""
-        yield f"{self.what}:" if self.lines else self.what
+        yield f"{self.problem}:" if self.lines else self.problem
         yield from (f"  {line}" for line in first_lines(self.lines, LINES_SHOWN))
         yield from self.remedy.split("\n") if self.remedy else ()
 

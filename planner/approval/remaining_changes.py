@@ -150,8 +150,8 @@ def _log_dirs(
     dirs = {broker: path for broker in partition.replicas if (path := view.log_dir_of.get((*row.key, broker)))}
     planned_dirs = zip(row.replicas, row.log_dirs, strict=True)
     after = {broker: cluster.ANY if dirs.get(broker) == path else path for broker, path in planned_dirs}
-    stays = {broker for broker, path in after.items() if path == cluster.ANY}
-    before = (cluster.ANY if broker in stays else dirs.get(broker, cluster.ANY) for broker in partition.replicas)
+    staying = {broker for broker, path in after.items() if path == cluster.ANY}
+    before = (cluster.ANY if broker in staying else dirs.get(broker, cluster.ANY) for broker in partition.replicas)
     return tuple(before), tuple(after.values())
 
 

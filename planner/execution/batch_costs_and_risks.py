@@ -194,7 +194,7 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RisksSection:
     parts = [(topic.name, part) for topic in spec.cluster.topics for part in topic.partitions]
     in_sync = {(topic, part.id): part.replicas if part.isr is None else part.isr for topic, part in parts}
 
-    def under(step: Step) -> bool:
+    def refuses(step: Step) -> bool:
         return len(in_sync[step.key]) < min(min_isr[step.topic], len({*step.before, *step.after}))
 
     def needed(topic: str, replicas: Sequence[int], count: int) -> frozenset[int]:
@@ -205,7 +205,7 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RisksSection:
     by_broker = Counter(broker for brokers in needed_by.values() for broker in brokers)
     today, by_failure, refusing = max(by_broker.values(), default=0), list[int](), list[list[PartitionKey]]()
     for batch in batches:
-        refusing.append([step.key for step in batch.steps if under(step)])
+        refusing.append([step.key for step in batch.steps if refuses(step)])
         in_sync |= {step.key: step.after for step in batch.steps}
         # While the batch runs, each of its partitions is as before or as after; a later batch may change it again.
         afterwards = {step.key: needed(step.topic, step.after, len(step.after)) for step in batch.steps}

@@ -203,8 +203,8 @@ class BatchFilling:
 
         A limit on bytes doesn't apply if either has no bytes.
         """
-        free = self.of_bytes[rows, None] & ((held == 0) | (added == 0))
-        return np.asarray((free | (held + added <= self.limits[rows, None])).all(axis=0))
+        is_free = self.of_bytes[rows, None] & ((held == 0) | (added == 0))
+        return np.asarray((is_free | (held + added <= self.limits[rows, None])).all(axis=0))
 
     def fits(self, load: int, batch: int) -> bool:
         """True if the load may be added to one batch: `has_room` without arrays, which are slower for one batch."""

@@ -98,7 +98,7 @@ def of_choice(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pl
     """
     spec, problem, winner = sweeps[chosen.at].spec, sweeps[chosen.at].problem, chosen.row
     file = None if proposal.certificate is None else bound_json.encoded(proposal.certificate)
-    full_problem = comparison_sections.asked_of(spec, problem)
+    full = comparison_sections.asked_of(spec, problem)
     budget = budget_section.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is judged by the windows that it was made for; in scenarios, as in the sweep, by those asked.
     problem = replace(problem, balance=of_row(winner).balance)
@@ -110,10 +110,8 @@ def of_choice(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pl
     costs, leaders = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
     bound = bound_section.section(spec, problem, winner, proposal, file)
     sections = outcome(spec, problem, proposal.assignment, changed, costs)
-    unfinished = budget_section.unfinished(problem, full_problem, proposal.assignment, budget)
-    terms = score_terms.terms(
-        spec, replace(full_problem, balance=spec.balance), proposal.assignment, leaders, bool(changed)
-    )
+    unfinished = budget_section.unfinished(problem, full, proposal.assignment, budget)
+    terms = score_terms.terms(spec, replace(full, balance=spec.balance), proposal.assignment, leaders, bool(changed))
     plan = Plan(
         **asked(spec),
         complete=unfinished is None,
@@ -257,7 +255,7 @@ def asked(spec: Spec) -> dict[str, Any]:
             together=spec.together or None,
             racks_as_today=spec.racks_as_today or None,
             racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved_brokers} or None,
-            **traffic_sections.stated(spec),
+            **traffic_sections.spec_fields(spec),
         ),
         "rack_aware": spec.rack_aware,
     }

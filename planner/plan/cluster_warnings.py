@@ -36,13 +36,12 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
     targets = _staying(problem)
     staying = [broker for broker in spec.all_brokers if broker.id in targets]
     disks, networks = {each.disk_bytes for each in staying}, {each.network_bytes_per_sec for each in staying}
-    effect = "more bytes move" if any(each.adding and not each.size_bytes for each in changed) else "brokers hold more"
+    harm = "more bytes move" if any(each.adding and not each.size_bytes for each in changed) else "brokers hold more"
     conditions = [
         (not spec.cluster.sizes_known, _NO_SIZES),
         (
             spec.cluster.unsized,
-            f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: "
-            f"{effect} than the plan says",
+            f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: {harm} than the plan says",
         ),
         (
             grown,

@@ -64,8 +64,8 @@ def compared(sweep: Swept, winner: Row) -> tuple[comparison_types.ComparedRow, .
     at_once: Row | None = None
     if sweep.problem is not full_problem:
         # The plan is a first step: it is compared with the whole change at once, without the budget.
-        free = replace(without(full_problem), budget=Budget())
-        rows = evaluated(free, candidates_of(free, replace(sweep.spec.sweep, candidates=2)))
+        unbudgeted = replace(without(full_problem), budget=Budget())
+        rows = evaluated(unbudgeted, candidates_of(unbudgeted, replace(sweep.spec.sweep, candidates=2)))
         at_once = rows.slice(1, 1).to_pylist()[0]
     whole_goal = Goal(0, goal.excess if at_once is None else at_once["excess"])
     return (

@@ -70,7 +70,7 @@ def _brokers(plan: Plan) -> Iterator[str]:
     racks = {row.rack for row in plan.racks}
     for index, row in enumerate(plan.brokers):
         if row.rack not in racks and plan.racks:
-            yield f"$.brokers[{index}].rack is {row.rack!r}, which isn't in $.racks; allowed: {_some(racks)}"
+            yield f"$.brokers[{index}].rack is {row.rack!r}, which isn't in $.racks; allowed: {_values_text(racks)}"
     # Either the traffic of all brokers (or racks) is known, before and after, or of none.
     tables: tuple[tuple[str, Sequence[BrokerRow | RackRow]], ...] = (("brokers", plan.brokers), ("racks", plan.racks))
     for name, table in tables:
@@ -90,21 +90,21 @@ def _partitions(plan: Plan) -> Iterator[str]:
     for index, row in enumerate(plan.partitions):
         path = f"$.partitions[{index}]"
         if row.topic not in counts:
-            yield f"{path}.topic is {row.topic!r}, which isn't in $.topics; allowed: {_some(counts)}"
+            yield f"{path}.topic is {row.topic!r}, which isn't in $.topics; allowed: {_values_text(counts)}"
         elif row.partition >= counts[row.topic]:
             yield f"{path}.partition is {row.partition}; allowed: below {counts[row.topic]}, as $.topics says"
         sides = (("_before", row.replicas_before, row.log_dirs_before), ("", row.replicas, row.log_dirs))
         for suffix, replicas, dirs in sides:
             list_path = f"{path}.replicas{suffix}"
             if unknown := [broker for broker in replicas if broker not in brokers]:
-                yield f"{list_path} has broker {unknown[0]}, which isn't in $.brokers; allowed: {_some(brokers)}"
+                yield f"{list_path} has broker {unknown[0]}, which isn't in $.brokers; allowed: {_values_text(brokers)}"
             yield from _distinct(list_path, replicas)
             if dirs is not None and len(dirs) != len(replicas):
                 yield f"{path}.log_dirs{suffix} has {len(dirs)} items; allowed: {len(replicas)}, one a replica"
         if (row.log_dirs is None) != (row.log_dirs_before is None):
             yield f"{path} has one of log_dirs_before and log_dirs; allowed: both or neither"
         if row.leader_before is not None and row.leader_before not in row.replicas_before:
-            yield f"{path}.leader_before is {row.leader_before}; allowed: null, {_some(row.replicas_before)}"
+            yield f"{path}.leader_before is {row.leader_before}; allowed: null, {_values_text(row.replicas_before)}"
 
 
 def _batches(plan: Plan) -> Iterator[str]:
@@ -195,6 +195,6 @@ def _once(path: str, key: str, names: Sequence[Any]) -> Iterator[str]:
         seen.add(name)
 
 
-def _some(values: Iterable[Any]) -> str:
+def _values_text(values: Iterable[Any]) -> str:
     listed = sorted(map(str, values))
     return ", ".join(listed[:8]) + (" …" if len(listed) > 8 else "")

@@ -200,12 +200,12 @@ def _resilience(spec: Spec, columns: TermColumns) -> Iterator[TermRow]:
 def _movement(spec: Spec, columns: TermColumns) -> Iterator[TermRow]:
     limits, problem, plan = spec.limits, columns[2].problem, columns[2].scores
     sized, racks = problem.sizes_known, all(column.racks_known for column in columns[1:])
-    for name, key, known, limit in (
+    for name, key, is_known, limit in (
         ("bytes_moved", "bytes_moved", sized, limits.bytes_moved),
         ("cross_rack_bytes", "cross_rack_bytes", sized and racks, limits.cross_rack_bytes),
         ("busiest_broker", "busiest_bytes", sized, None),
     ):
-        yield term("movement", name, "bytes", (0, 0, plan[key]) if known else (None, None, None), limit)
+        yield term("movement", name, "bytes", (0, 0, plan[key]) if is_known else (None, None, None), limit)
     if sized:
         room = "% of its disk" if (problem.disk_limit_bytes[problem.targets] >= 0).all() else "% of its share"
         yield term("movement", "peak_disk", room, tuple(_percent(each.scores["peak_disk_ppm"]) for each in columns))

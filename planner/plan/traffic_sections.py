@@ -72,7 +72,7 @@ class _WeekJudge:
             bytes_moved=int(moved.sum()),
             network_in=worst[0],
             network_out=worst[1],
-            above_capacity=_known(above_in[0]),
+            above_capacity=_none_if_unknown(above_in[0]),
             months_until_above_capacity=int(first[0]) if len(first) else None,
         )
 
@@ -95,7 +95,7 @@ class _WeekJudge:
         )
 
 
-def stated(spec: Spec) -> dict[str, Any]:
+def spec_fields(spec: Spec) -> dict[str, Any]:
     """By names in `spec`: `traffic` with its price, rates, and the topics' growth if hours or a limit need it."""
     growth = dict[str, int]()
     if spec.week is not None or spec.limits.months_until_full is not None:
@@ -167,12 +167,10 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
         states.append((mean, leaders_after(problem, mean)))
     growth = np.array(per_month_ppm(spec.growth.rates, problem.topic_names), dtype=np.int64) / PPM
     months = months_ahead(spec) if growth.any() else 0
-    of_states = (
-        each.week.in_months(growth, months, pair) for each, pair in ((before, states[:1]), (judge, states[1:]))
-    )
-    worst, above = (np.concatenate(each, axis=1) for each in zip(*of_states, strict=True))
+    results = (each.week.in_months(growth, months, pair) for each, pair in ((before, states[:1]), (judge, states[1:])))
+    worst, above = (np.concatenate(each, axis=1) for each in zip(*results, strict=True))
     of_months = (
-        [StateOfMonth(bytes_per_sec=most, above_capacity=_known(hours)) for most, hours in ways]
+        [StateOfMonth(bytes_per_sec=most, above_capacity=_none_if_unknown(hours)) for most, hours in ways]
         for ways in np.stack([worst, above], axis=2).tolist()
     )
     hourly = [each.state(*pair, now) for each, pair, now in zip((before, judge, judge), states, above.T, strict=False)]
@@ -204,7 +202,7 @@ def _in_todays_racks(spec: Spec, week: Week) -> Week:
     return replace(week, problem=replace(week.problem, **racks))
 
 
-def _known(above: int) -> int | None:
+def _none_if_unknown(above: int) -> int | None:
     return None if above == UNKNOWN else int(above)
 
 

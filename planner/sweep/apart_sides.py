@@ -124,9 +124,9 @@ def as_planned(spec: Spec, problem: Problem, scenarios: str) -> tuple[Apart, ...
     """`spec.apart` for a plan of this problem at its balance and scenarios. A split is proven only for the whole change
     at the balance asked for: not for a first step, nor for another plan of the front.
     """
-    whole = problem.deferred is None and problem.balance == spec.balance
-    whole = whole and scenarios == (ALL_SCENARIOS if problem.scenario_names else NO_SCENARIOS)
-    return tuple(replace(rule, proven=bool(rule.proven) and whole) for rule in spec.apart)
+    complete = problem.deferred is None and problem.balance == spec.balance
+    complete = complete and scenarios == (ALL_SCENARIOS if problem.scenario_names else NO_SCENARIOS)
+    return tuple(replace(rule, proven=bool(rule.proven) and complete) for rule in spec.apart)
 
 
 def sides_of(spec: Spec, problem: Problem, assignment: IntArray) -> Spec:

@@ -86,15 +86,15 @@ def _payable(problem: Problem, balance: Balance) -> bool:
     loads, target_windows, sizes = held_today(problem), windows(problem, balance), problem.size_bytes
     missing = problem.replication_factors.astype(np.int64) - (problem.replicas >= 0).sum(axis=1)
     created, deleted = np.where(problem.is_new, missing, 0), -missing.clip(max=0)
-    free = {
+    not_copied = {
         "disk": (created @ sizes, deleted @ sizes),
         "replicas": (created.sum(), deleted.sum()),
         "leaders": (problem.is_new.sum(), 0),
     }
-    for term, name in zip(TERMS, free, strict=True):
+    for term, name in zip(TERMS, not_copied, strict=True):
         limit, bounds = getattr(problem.budget, term), getattr(target_windows, name)
         if limit is not None and bounds is not None:
-            least = beyond(bounds, loads[name]).sum(axis=1) - np.array(free[name])
+            least = beyond(bounds, loads[name]).sum(axis=1) - np.array(not_copied[name])
             if least.max() > limit:
                 return False
     return True
@@ -178,8 +178,8 @@ def part_of(problem: Problem, assignment: IntArray) -> IntArray:
     # Where another replica than the preferred one leads today, staying takes an election, too.
     least = _costs_of(problem, unchanged)
     # A slot of `together` is done as a whole: its first partition stands for all.
-    alone = np.arange(problem.rows) + problem.rows
-    _, first, unit = np.unique(np.where(slots < 0, alone, slots), return_index=True, return_inverse=True)
+    single = np.arange(problem.rows) + problem.rows
+    _, first, unit = np.unique(np.where(slots < 0, single, slots), return_index=True, return_inverse=True)
     unit_row, costs, must = first[unit], np.zeros_like(least), np.zeros_like(problem.forced)
     np.add.at(costs.T, unit_row, (_costs_of(problem, assignment) - least).T)
     np.logical_or.at(must, unit_row, _must_change(problem))

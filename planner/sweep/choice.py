@@ -204,7 +204,7 @@ def _pool(sweep: Swept) -> list[Row]:
     proven = pc.or_(pc.not_equal(scores["least_bytes"], UNKNOWN), needs_none)
     valid = scores.filter(pc.and_(proven, pc.equal(scores["violations"], 0))).to_pylist()
     order, moved = ranking_of(problem), moved_column(problem)
-    tables = [result.front, *(front(scores, order, moved, even) for even in [*fronts(problem)][1:])]
+    tables = [result.front, *(front(scores, order, moved, measure) for measure in [*fronts(problem)][1:])]
     rows = {row["candidate"]: row for row in [*valid, *(row for each in tables for row in each.to_pylist())]}
     # Other strategies also move replicas that can stay, of partitions that must change.
     strategies = ("unchanged", *SOLVED)
@@ -310,9 +310,9 @@ def _refuse_spending(sweeps: Sequence[Swept]) -> None:
     for term in budget_steps.TERMS:
         if (allowed := getattr(sweeps[0].spec.budget, term)) is not None and sound:
             name, row = min(sound, key=lambda each: int(each[1][term]))
-            who, of_whom = ("the changes", "") if len(sweeps) == 1 else ("the alternatives", f" ({name})")
+            subject, of_whom = ("the changes", "") if len(sweeps) == 1 else ("the alternatives", f" ({name})")
             least, most = budget_steps.amounts(term, row[term], allowed)
-            line = f"budget.{term}: in these plans {who} take at least {least}{of_whom}; the budget allows {most}"
+            line = f"budget.{term}: in these plans {subject} take at least {least}{of_whom}; the budget allows {most}"
             lines.append((row[term] > allowed, line))
     if lines:
         candidates = sum(each.result.evaluated for each in sweeps)
