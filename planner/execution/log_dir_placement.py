@@ -50,16 +50,16 @@ class BrokerDirs:
 class DirPlan:
     """The log dirs of all brokers that hold replicas afterwards.
 
-    `left_out`: brokers whose log dirs aren't planned, with the reason. `chosen`: (topic, partition, broker) → the log
-    dir that a replica comes to. `homes`: (topic, partition, broker) → the replica's log dir today.
+    `left_out`: brokers whose log dirs aren't planned, with the reason. `new_dirs`: (topic, partition, broker) → the log
+    dir that a replica comes to. `old_dirs`: (topic, partition, broker) → the replica's log dir today.
     """
 
     wanted: Tolerance
     brokers: tuple[BrokerDirs, ...]
     left_out: tuple[tuple[int, str], ...]
     moves: tuple[LogDirMoveRow, ...]
-    chosen: Mapping[tuple[str, int, int], str]
-    homes: Mapping[tuple[str, int, int], str]
+    new_dirs: Mapping[tuple[str, int, int], str]
+    old_dirs: Mapping[tuple[str, int, int], str]
 
 
 def plan(spec: Spec, problem: Problem, assignment: IntArray) -> DirPlan | None:
@@ -240,20 +240,20 @@ def _loads(sizes: Iterable[tuple[object, int]]) -> defaultdict[object, LogDirLoa
     return loads
 
 
-def _described(filled: _PackedBroker, before: Mapping[object, LogDirLoad]) -> BrokerDirs:
-    placed = filled.placed()
+def _described(packed: _PackedBroker, before: Mapping[object, LogDirLoad]) -> BrokerDirs:
+    placed = packed.placed()
     after = _loads(
-        [(path, each.size_bytes) for each, path in placed] + [(each.home, each.size_bytes) for each in filled.others]
+        [(path, each.size_bytes) for each, path in placed] + [(each.home, each.size_bytes) for each in packed.others]
     )
     arriving, leaving = Counter[str](), Counter[str]()
     for each, path in placed:
         arriving[path] += each.size_bytes if each.home != path else 0
         if each.home is not None and each.home != path:
             leaving[each.home] += each.size_bytes
-    windows = dict(zip(filled.usable, zip(*filled.problem.window.tolist(), strict=True), strict=True))
+    windows = dict(zip(packed.usable, zip(*packed.problem.window.tolist(), strict=True), strict=True))
     empty, rows, room = LogDirLoad(0, 0), list[LogDirRow](), dict[str, int]()
-    for log_dir in filled.dirs:
-        load_before = before.get((filled.broker, log_dir.path), empty)
+    for log_dir in packed.dirs:
+        load_before = before.get((packed.broker, log_dir.path), empty)
         least, most = windows.get(log_dir.path, (None, None))
         rows.append(
             LogDirRow(
@@ -273,13 +273,13 @@ def _described(filled: _PackedBroker, before: Mapping[object, LogDirLoad]) -> Br
         elif log_dir.disk_bytes is not None:
             room[log_dir.path] = max(log_dir.disk_bytes - load_before.size_bytes, 0)
     return BrokerDirs(
-        filled.broker,
+        packed.broker,
         tuple(rows),
         room,
-        filled.packed,
-        max((each.size_bytes for each in (*filled.free, *filled.others)), default=0),
-        sum(each.home is None for each in filled.others),
-        sum(each.moving for each in filled.others),
+        packed.packed,
+        max((each.size_bytes for each in (*packed.free, *packed.others)), default=0),
+        sum(each.home is None for each in packed.others),
+        sum(each.moving for each in packed.others),
     )
 
 
@@ -291,10 +291,10 @@ def _with_dirs(change: PartitionChange, planned: DirPlan) -> PartitionChange:
 
     leaving = set(change.removing)
     before = (
-        planned.homes.get(key(broker), ANY) if broker in leaving or key(broker) in planned.chosen else ANY
+        planned.old_dirs.get(key(broker), ANY) if broker in leaving or key(broker) in planned.new_dirs else ANY
         for broker in change.before
     )
-    after = (planned.chosen.get(key(broker), ANY) for broker in change.after)
+    after = (planned.new_dirs.get(key(broker), ANY) for broker in change.after)
     return replace(change, log_dirs_before=tuple(before), log_dirs=tuple(after))
 
 

@@ -204,11 +204,11 @@ def improved(problem: Problem, sides: Sequence[int]) -> Splits:
     best = judged(problem, _likely_split(problem, sides))
     done = not best.lacking[0] and all(by.endswith(LEADERS) for by in problem.apart_by)
     for _ in range(0 if done else SPLIT_IMPROVEMENTS):
-        neighbor = judged(problem, neighbors(problem, best.side_of[0], sides))
-        index = neighbor.order()[0]
-        if neighbor.key(index) >= best.key(0):
+        nearby = judged(problem, neighbors(problem, best.side_of[0], sides))
+        index = nearby.order()[0]
+        if nearby.key(index) >= best.key(0):
             break
-        best = judged(problem, neighbor.side_of[index : index + 1])
+        best = judged(problem, nearby.side_of[index : index + 1])
     return best
 
 
