@@ -29,7 +29,7 @@ from planner.plan.document.whatif_types import (
 from planner.report.view import Column, Joined, Lines, Name, Quantity, Sentence, Table, Value, View, ViewSection, told
 from planner.whatif import assignors, group_events_and_keys
 from planner.whatif.consumers_sweep import ConsumersSweep, SweptCombination, SweptGroup
-from planner.whatif.group_events_and_keys import Group, LoadUnit, PartitionLoads, Racks, ReplicasOf, spread
+from planner.whatif.group_events_and_keys import BrokerRacks, Group, LoadUnit, PartitionLoads, ReplicasOf, spread
 from planner.whatif.own_assignors import Ownership
 
 _IN_BROKER = (*assignors.SERVER_ASSIGNORS, assignors.SHARE_ASSIGNOR)
@@ -56,7 +56,7 @@ class _GroupFacts:
 
     loads: PartitionLoads
     unit: LoadUnit
-    today: tuple[ReplicasOf, Racks]
+    today: tuple[ReplicasOf, BrokerRacks]
     moving: frozenset[PartitionKey]
     seen_by_brokers: frozenset[PartitionKey]
     grown: Mapping[str, int]

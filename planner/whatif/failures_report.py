@@ -262,22 +262,22 @@ def view(document: FailuresDocument) -> View:
     return View(f"{document.cluster}: failures", shown, (document.first_step or "",))
 
 
-def shown_of(section: FailuresSection, plan_id: str | None) -> ViewSection:
+def shown_of(failures: FailuresSection, plan_id: str | None) -> ViewSection:
     """The worst failure of each kind, the topics that it hits, each single broker and rack, and notes."""
-    rows = list(_worst_rows(section))
-    scope = ", ".join(f"{kind_name(kind.of)}: {kind.explained}" for kind in section.kinds)
+    rows = list(_worst_rows(failures))
+    scope = ", ".join(f"{kind_name(kind.of)}: {kind.explained}" for kind in failures.kinds)
     when = "today"
     if plan_id is not None:
         plan = f"plan {plan_id[:12]}"
-        in_batches = f", in {counted(section.batches, 'batch')} of {plan}, and after it"
-        when += in_batches if section.batches else f", as {plan} moves no replica"
+        in_batches = f", in {counted(failures.batches, 'batch')} of {plan}, and after it"
+        when += in_batches if failures.batches else f", as {plan} moves no replica"
     scope = f"Failures simulated {when} ({scope}). Counts are partitions, those of the worst failure."
     blocks = told(
         Lines((Sentence(scope, _LONGEST_SCOPE),), bulleted=False),
         _worst_table(rows),
         Lines(tuple(_topic_sentences(rows))),
-        _scenario_table(section),
-        Lines(section.notes, quiet=True),
+        _scenario_table(failures),
+        Lines(failures.notes, quiet=True),
     )
     return ViewSection("", blocks)
 
@@ -290,9 +290,9 @@ class _Worst(NamedTuple):
     of: str
 
 
-def _worst_rows(section: FailuresSection) -> Iterator[_Worst]:
+def _worst_rows(failures: FailuresSection) -> Iterator[_Worst]:
     """For each kind: today, the worst batch, and the plan."""
-    for kind in section.kinds:
+    for kind in failures.kinds:
         between = [state for state in kind.states if state.state not in (TODAY, PLANNED)]
         for state in kind.states:
             if state.state in (TODAY, PLANNED):
@@ -357,7 +357,7 @@ def _topic_sentences(rows: Sequence[_Worst]) -> Iterator[Value]:
 _Effect = tuple[str, FailureEffectRow]
 
 
-def _scenario_table(section: FailuresSection) -> Table[_Effect]:
+def _scenario_table(failures: FailuresSection) -> Table[_Effect]:
     """Single brokers and racks, the worst first: today and after the plan."""
     column = Column[_Effect]
 
@@ -368,7 +368,7 @@ def _scenario_table(section: FailuresSection) -> Table[_Effect]:
         hidden_count = len(ranked) - _BROKERS_SHOWN
         return f"{shown}, and {counted(hidden_count, 'broker')} more" if hidden_count > 0 else shown or None
 
-    ordered = sorted(section.scenarios, key=lambda each: [-value for value in max(map(_badness, each.states))])
+    ordered = sorted(failures.scenarios, key=lambda each: [-value for value in max(map(_badness, each.states))])
     rows = [[(each.failed, state) for state in each.states if state.state in (TODAY, PLANNED)] for each in ordered]
     columns = (
         column("If it fails", lambda row: Sentence(row[0], _LONGEST_FAILED), numeric=False, grouped=True),
