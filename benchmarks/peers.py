@@ -68,14 +68,14 @@ def best(case: str, replicas: int) -> Peer | None:
 
     About as even: a replica spread of at most 1, and at most 1 % of the replicas above their topic's ceiling.
     """
-    even = [peer for peer in peers(case) if _is_even(peer, replicas)]
-    return min(even, key=lambda peer: peer.bytes_moved, default=None)
+    even_plans = [peer for peer in peers(case) if _is_even(peer, replicas)]
+    return min(even_plans, key=lambda peer: peer.bytes_moved, default=None)
 
 
 def candidates_per_second(case: str) -> float | None:
     """Candidates per second on one core of Astraea, the only peer that tries candidates; None if not measured."""
-    found = _table()["astraea_candidates_per_second"].get(case)
-    return None if found is None else float(found)
+    speed = _table()["astraea_candidates_per_second"].get(case)
+    return None if speed is None else float(speed)
 
 
 def reported_minutes() -> tuple[int, int]:

@@ -97,14 +97,14 @@ def spec(partitions: int = PARTITIONS) -> Spec:
 
 def entries(*, every: int = EVERY, partitions: int = PARTITIONS) -> Entries:
     """The Markdown, each line as soon as it is measured; measures one of `every` clusters."""
-    asked = spec(partitions)
-    wanted = sizing.combinations(asked)[::every]
+    base = spec(partitions)
+    combinations = sizing.combinations(base)[::every]
     yield f"## Clusters that could be bought for {partitions:,} partitions"
     yield ""
     yield from head(_COLUMNS)
     first = None
     for workers in WORKERS:
-        run = apart(through_spark, asked, wanted, workers)
+        run = apart(through_spark, base, combinations, workers)
         first = first or run
         yield Figures("sizes", {name: value for name, value in asdict(run).items() if name != "rows"})
         yield row(_cells(run, first))
@@ -114,14 +114,14 @@ def entries(*, every: int = EVERY, partitions: int = PARTITIONS) -> Entries:
     yield "What binds first: " + ", ".join(f"{limit} {count}" for limit, count in sorted(limits.items())) + "."
 
 
-def through_spark(asked: Spec, wanted: Sequence[Combination], workers: int) -> Sized:
+def through_spark(base: Spec, combinations: Sequence[Combination], workers: int) -> Sized:
     """The clusters' rows from a local Spark session with `workers` workers, opened and closed here."""
     # Imported here, so that the other benchmarks run without pyspark.
     from spark_jobs import worker_tasks
 
     rows, cost = on_spark(
         workers,
-        lambda spark: worker_tasks.answers(spark, sizing.questions(asked, wanted), tasks_each=sizing.TASKS_EACH),
+        lambda spark: worker_tasks.answers(spark, sizing.questions(base, combinations), tasks_each=sizing.TASKS_EACH),
     )
     return Sized(len(rows), workers, **asdict(cost), rows=tuple(rows))
 

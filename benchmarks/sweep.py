@@ -93,9 +93,9 @@ def entries(jobs: Sequence[tuple[str, int]] = JOBS, workers: Sequence[int] = WOR
 
 def _entries(job: str, count: int, workers: Sequence[int]) -> Entries:
     first = None
-    for number in (0, *workers):
-        timing = apart(through_spark, job, count, number) if number else apart(in_this_process, job, count)
-        first = first or (timing if number else None)
+    for worker_count in (0, *workers):
+        timing = apart(through_spark, job, count, worker_count) if worker_count else apart(in_this_process, job, count)
+        first = first or (timing if worker_count else None)
         yield Figures("sweep", asdict(timing))
         yield row(_cells(timing, first))
 
@@ -143,8 +143,8 @@ def _problem() -> Problem:
 def _timing(job: str, workers: int, cost: SparkCost, result: SweepResult) -> Timing:
     best = result.top.slice(0, 1).to_pylist()[0]
     seconds, cpu = (cost.seconds, cost.session_seconds), (cost.cpu_seconds, cost.chain_seconds)
-    said = best["candidate"], best["bytes_moved"], peak_bytes()
-    return Timing(job, result.evaluated, workers, *seconds, cost.worker_peak_bytes, *said, *cpu)
+    best_figures = best["candidate"], best["bytes_moved"], peak_bytes()
+    return Timing(job, result.evaluated, workers, *seconds, cost.worker_peak_bytes, *best_figures, *cpu)
 
 
 def _cells(timing: Timing, first: Timing | None) -> tuple[str, ...]:

@@ -51,17 +51,17 @@ def entries(names: Sequence[str] = tuple(COMMANDS), options: Sequence[str] = ())
     """A line for each command, as soon as it has ended."""
     yield from ("### Whole commands", "", *head(_COLUMNS))
     for name in names:
-        ran = run(name, COMMANDS[name], options)
-        yield Figures("whole commands", asdict(ran))
+        result = run(name, COMMANDS[name], options)
+        yield Figures("whole commands", asdict(result))
         yield row(
             (
-                ran.case,
-                f"within {ran.disk}" if ran.disk else "default",
-                f"{ran.candidates:,}",
-                f"{ran.seconds:.1f}",
-                f"{ran.cpu_seconds:.1f}",
-                megabytes(ran.peak_bytes),
-                f"{ran.bytes_moved / 1e9:,.3f}",
+                result.case,
+                f"within {result.disk}" if result.disk else "default",
+                f"{result.candidates:,}",
+                f"{result.seconds:.1f}",
+                f"{result.cpu_seconds:.1f}",
+                megabytes(result.peak_bytes),
+                f"{result.bytes_moved / 1e9:,.3f}",
             )
         )
 
@@ -70,17 +70,17 @@ def run(name: str, disk: str | None, options: Sequence[str] = ()) -> Ran:
     """Write a case's files and plan them with the command. SetupError if the command fails."""
     with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
         spec, plan = write(cases.make(name, SEED), Path(folder), disk), Path(folder, "plan")
-        typed = ["whatif", str(spec), "--out", str(plan), *options]
-        command = [sys.executable, "-c", "from planner.cli.main import main; main()", *typed]
+        arguments = ["whatif", str(spec), "--out", str(plan), *options]
+        command = [sys.executable, "-c", "from planner.cli.main import main; main()", *arguments]
         with watched_children() as children:
             started = perf_counter()
-            ran = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_SECONDS, check=False)
+            process = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_SECONDS, check=False)
             seconds = perf_counter() - started
-        if ran.returncode:
-            raise SetupError(f"planner {' '.join(typed)} ended with {ran.returncode}: {ran.stderr[-500:]}")
-        made = json.loads((plan / "plan.json").read_bytes())
-    moved = next(each["bytes_moved"] for each in made["compared"] if each["label"] == "this plan")
-    evaluated = made["candidates"]["evaluated"]
+        if process.returncode:
+            raise SetupError(f"planner {' '.join(arguments)} ended with {process.returncode}: {process.stderr[-500:]}")
+        plan_document = json.loads((plan / "plan.json").read_bytes())
+    moved = next(each["bytes_moved"] for each in plan_document["compared"] if each["label"] == "this plan")
+    evaluated = plan_document["candidates"]["evaluated"]
     return Ran(name, disk, evaluated, seconds, sum(children.cpu_since({})), children.peak_bytes, moved)
 
 
@@ -109,14 +109,16 @@ def fleet_entries(specs: int = FLEET, engines: Sequence[Literal["spark", "local"
     with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
         clusters, plans = Path(folder, "clusters"), [Path(folder, engine) for engine in engines]
         for number in range(specs):
-            (at := clusters / f"cluster-{number:03d}").mkdir(parents=True)
-            write(cases.make(FLEET_CASE, f"{SEED}-{number}"), at, None).rename(at / f"{at.name}.yaml")
+            (cluster_folder := clusters / f"cluster-{number:03d}").mkdir(parents=True)
+            write(cases.make(FLEET_CASE, f"{SEED}-{number}"), cluster_folder, None).rename(
+                cluster_folder / f"{cluster_folder.name}.yaml"
+            )
         for engine, out in zip(engines, plans, strict=True):
-            ran = apart(planned_fleet, clusters, engine, out)
-            yield Figures("fleets", asdict(ran))
-            peaks = megabytes(ran.driver_peak_bytes), megabytes(ran.worker_peak_bytes)
-            what = f"{ran.specs:,} × {FLEET_CASE}, {FLEET_CANDIDATES} candidates each"
-            yield row((what, engine, f"{ran.seconds:.1f}", f"{ran.cpu_seconds:.1f}", *peaks))
+            result = apart(planned_fleet, clusters, engine, out)
+            yield Figures("fleets", asdict(result))
+            peaks = megabytes(result.driver_peak_bytes), megabytes(result.worker_peak_bytes)
+            label = f"{result.specs:,} × {FLEET_CASE}, {FLEET_CANDIDATES} candidates each"
+            yield row((label, engine, f"{result.seconds:.1f}", f"{result.cpu_seconds:.1f}", *peaks))
         if any(_contents(each) != _contents(plans[0]) for each in plans[1:]):
             raise SetupError("the engines have written different plans of the same fleet")
 
@@ -140,7 +142,7 @@ def write(case: BenchCase, folder: Path, disk: str | None) -> Path:
     (folder / "topics-describe.txt").write_text(_described(case))
     (folder / "log-dirs.txt").write_text(_log_dirs(case))
     before, spec = {broker.id for broker in case.brokers_before}, folder / "spec.yaml"
-    said = {
+    spec_values = {
         "version": 1,
         "cluster": {
             "name": case.name.replace("/", "-"),
@@ -152,7 +154,7 @@ def write(case: BenchCase, folder: Path, disk: str | None) -> Path:
         },
         **({"balance": {"disk": disk}} if disk else {}),
     }
-    spec.write_text(yaml.safe_dump(said, sort_keys=False))
+    spec.write_text(yaml.safe_dump(spec_values, sort_keys=False))
     return spec
 
 
@@ -162,20 +164,22 @@ def _described(case: BenchCase) -> str:
     counts, last = dict.fromkeys(range(len(case.topic_names)), 0), -1
     for topic in case.topic_of.tolist():
         counts[topic] += 1
-    for topic, partition, held in zip(
+    for topic, partition, replicas in zip(
         case.topic_of.tolist(), case.partition_ids.tolist(), case.replicas.tolist(), strict=True
     ):
-        name, listed = case.topic_names[topic], ",".join(map(str, held))
+        name, listed = case.topic_names[topic], ",".join(map(str, replicas))
         if topic != last:
             lines.append(f"Topic: {name}\tPartitionCount: {counts[topic]}\tReplicationFactor: {factor}\tConfigs: ")
-        lines.append(f"\tTopic: {name}\tPartition: {partition}\tLeader: {held[0]}\tReplicas: {listed}\tIsr: {listed}")
+        lines.append(
+            f"\tTopic: {name}\tPartition: {partition}\tLeader: {replicas[0]}\tReplicas: {listed}\tIsr: {listed}"
+        )
         last = topic
     return "\n".join((*lines, ""))
 
 
 def _log_dirs(case: BenchCase) -> str:
     """The output of `kafka-log-dirs --describe`."""
-    held: dict[int, list[dict[str, object]]] = {broker.id: [] for broker in case.brokers_before}
+    dir_rows: dict[int, list[dict[str, object]]] = {broker.id: [] for broker in case.brokers_before}
     for topic, partition, brokers, size in zip(
         case.topic_of.tolist(),
         case.partition_ids.tolist(),
@@ -185,9 +189,9 @@ def _log_dirs(case: BenchCase) -> str:
     ):
         name = f"{case.topic_names[topic]}-{partition}"
         for broker in brokers:
-            held[broker].append({"partition": name, "size": size, "offsetLag": 0, "isFuture": False})
+            dir_rows[broker].append({"partition": name, "size": size, "offsetLag": 0, "isFuture": False})
     dirs = [
         {"broker": broker, "logDirs": [{"logDir": "/kafka", "error": None, "partitions": rows}]}
-        for broker, rows in held.items()
+        for broker, rows in dir_rows.items()
     ]
     return f"Querying brokers for log directories information\n{json.dumps({'version': 1, 'brokers': dirs})}\n"
