@@ -79,11 +79,11 @@ def measure(case: str, seed: str, windows: str) -> tuple[Ablated, ...]:
     The first plan's seconds include half a second for loading the solvers.
     """
     problem = build_problem.build(_spec(case, seed, windows))
-    full = _planned(problem, (case, windows, EVERY_PART))
+    full = _plan_without(problem, (case, windows, EVERY_PART))
     rows = [full]
     for part in OF_WINDOWS.get(windows, OF_BYTES):
         with switched_off(part):
-            rows.append(_planned(problem, (case, windows, part), full.bytes_moved))
+            rows.append(_plan_without(problem, (case, windows, part), full.bytes_moved))
     return tuple(rows)
 
 
@@ -104,7 +104,7 @@ def _spec(case: str, seed: str, windows: str) -> Spec:
     return spec if windows == COUNTS else replace(spec, balance=EVEN_DISKS)
 
 
-def _planned(problem: Problem, labels: tuple[str, str, str], full_bytes: int | None = None) -> Ablated:
+def _plan_without(problem: Problem, labels: tuple[str, str, str], full_bytes: int | None = None) -> Ablated:
     started = perf_counter()
     solution = optimum.solve(problem, problem.balance)
     seconds = perf_counter() - started

@@ -118,10 +118,10 @@ class Judge:
                     model.solver.add(each <= furthest)
         return model.least(model.bytes)
 
-    def _weights(self, count: _CountWindow, held: LongArray) -> Iterator[int]:
-        yield sum(_weight(int(units), count.price) for units in _excess(count.bounds, held))
+    def _weights(self, count: _CountWindow, counts: LongArray) -> Iterator[int]:
+        yield sum(_weight(int(units), count.price) for units in _excess(count.bounds, counts))
         for low in count.starts:
-            yield sum(_weight(max(low - n, n - low - count.spread, 0), count.price) for n in held.tolist())
+            yield sum(_weight(max(low - n, n - low - count.spread, 0), count.price) for n in counts.tolist())
 
     @property
     def counts(self) -> tuple[_CountWindow, ...]:

@@ -99,7 +99,7 @@ def entries(clusters: int) -> Entries:
     yield from (f"## Beside an exact solver, {clusters:,} small random clusters", "")
     verdicts: list[Verdict] = []
     for first in range(0, clusters, _AT_ONCE):
-        for verdict in apart(_several, first, min(first + _AT_ONCE, clusters)):
+        for verdict in apart(_judge_range, first, min(first + _AT_ONCE, clusters)):
             yield Figures("exact", {**asdict(verdict), "faults": list(verdict.faults)})
             yield from (f"- cluster {verdict.number}: {fault}" for fault in verdict.faults)
             verdicts.append(verdict)
@@ -119,7 +119,7 @@ _LEGEND = (
 )
 
 
-def _several(first: int, end: int) -> list[Verdict]:
+def _judge_range(first: int, end: int) -> list[Verdict]:
     verdicts = (judged(number) for number in range(first, end))
     return [verdict for verdict in verdicts if verdict is not None]
 

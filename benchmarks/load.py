@@ -73,14 +73,14 @@ def entries(partitions: int = PARTITIONS, days: int = DAYS, step_seconds: int = 
     yield from head(_COLUMNS)
     with TemporaryDirectory(prefix="planner-load-") as folder:
         truth = apart(load_history.write, Path(folder), recipe)
-        first, content = None, b""
+        first_run, content = None, b""
         for workers in WORKERS:
             run = apart(profiled, folder, workers)
-            first = first or run
-            difference = "" if run.content == first.content else ", other bytes than with one worker"
+            first_run = first_run or run
+            difference = "" if run.content == first_run.content else ", other bytes than with one worker"
             figures = {name: getattr(run, name) for name in Profiled.__dataclass_fields__ if name != "content"}
             yield Figures("load", {**figures, "profile_bytes": len(run.content)})
-            yield row(_cells(run, first, difference))
+            yield row(_cells(run, first_run, difference))
             content = run.content
     yield ""
     yield "Java and Python share as many cores as there are workers."
@@ -109,13 +109,13 @@ def profiled(folder: str, workers: int) -> Profiled:
     return Profiled(read, workers, ended - started, opened - started, *memory, content)
 
 
-def _cells(run: Profiled, first: Profiled, same: str) -> tuple[str, ...]:
+def _cells(run: Profiled, first_run: Profiled, difference: str) -> tuple[str, ...]:
     return (
         f"{run.rows:,}",
-        f"Spark local[{run.workers}]{same}",
+        f"Spark local[{run.workers}]{difference}",
         f"{run.seconds:.1f}",
         f"{run.job_seconds:.1f}",
-        ratio(first.job_seconds, run.job_seconds),
+        ratio(first_run.job_seconds, run.job_seconds),
         megabytes(run.java_peak_bytes),
         megabytes(run.worker_peak_bytes),
         f"{len(run.content) / 1e6:.1f}",

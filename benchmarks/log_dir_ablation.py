@@ -61,7 +61,7 @@ def measure(replicas: int, dirs: int) -> tuple[PackedBroker, ...]:
     """Packs brokers of a shape, each with all parts, and without each of the two."""
     all_kinds = [(sigma, today) for sigma in _SIGMAS for today in _TODAY]
     return tuple(
-        _packed(drawn(replicas, dirs, *kind), kind, part)
+        _pack_without(drawn(replicas, dirs, *kind), kind, part)
         for kind in all_kinds
         for part in (EVERY_PART, CP_SAT, EXCHANGES)
     )
@@ -79,7 +79,7 @@ def drawn(replicas: int, dirs: int, sigma: float, today: Today) -> Dirs:
     return Dirs(sizes, homes, np.zeros(dirs, dtype=np.int64), np.stack([least, most]))
 
 
-def _packed(broker: Dirs, kind: tuple[float, Today], part: str) -> PackedBroker:
+def _pack_without(broker: Dirs, kind: tuple[float, Today], part: str) -> PackedBroker:
     choices = 0 if part == CP_SAT else log_dir_packing._MOST_CHOICES
     improved = _unimproved if part == EXCHANGES else log_dir_packing._improved
     with (

@@ -84,26 +84,28 @@ def reported_minutes() -> tuple[int, int]:
     return int(reported["fast_minutes"]), int(reported["regular_minutes"])
 
 
-def entries(ours: dict[str, int]) -> Entries:
+def entries(bytes_by_case: dict[str, int]) -> Entries:
     """Every published plan of the cases in `ours`, compared with the bytes that our plan moves."""
     yield from ("## Published plans", "", *head(_COLUMNS))
-    for case, bytes_moved in ours.items():
+    for case, bytes_moved in bytes_by_case.items():
         for peer in peers(case):
             yield _figures(case, peer, bytes_moved)
             yield row(_cells(case, peer, bytes_moved))
 
 
-def _figures(case: str, peer: Peer, ours: int) -> Figures:
-    return Figures("peers", {"case": case, "peer": peer.name, "bytes_moved": peer.bytes_moved, "our_bytes_moved": ours})
+def _figures(case: str, peer: Peer, our_bytes: int) -> Figures:
+    return Figures(
+        "peers", {"case": case, "peer": peer.name, "bytes_moved": peer.bytes_moved, "our_bytes_moved": our_bytes}
+    )
 
 
-def _cells(case: str, peer: Peer, ours: int) -> tuple[str, ...]:
+def _cells(case: str, peer: Peer, our_bytes: int) -> tuple[str, ...]:
     return (
         case,
         peer.name,
         peer.version or UNKNOWN,
         gigabytes(peer.bytes_moved).removesuffix(".000"),
-        ratio(peer.bytes_moved, ours),
+        ratio(peer.bytes_moved, our_bytes),
         count(peer.replicas_moved),
         f"{peer.replica_spread:,} / {peer.leader_spread:,}",
         count(peer.topic_replicas_over_ceiling),

@@ -109,24 +109,24 @@ def _best_published(measured: Measured) -> str:
 
 def _baseline_rows(measured: Measured, is_published: bool) -> Iterator[tuple[str, ...]]:
     """The plan, its baselines, and the published figures for the same cluster."""
-    ours = measured.plan.bytes_moved
+    our_bytes = measured.plan.bytes_moved
     for outcome in (measured.plan, *measured.baselines):
-        yield measured.case, *_outcome_cells(outcome, ours)
+        yield measured.case, *_outcome_cells(outcome, our_bytes)
     if not is_published:
         return
     peer = peers.best(measured.case, measured.replicas)
     if peer:
-        yield measured.case, *_peer_cells(peer, ours)
+        yield measured.case, *_peer_cells(peer, our_bytes)
     least = peers.optimum_bytes(measured.case)
-    cells = ("the optimum (published, not run here)", f"{least / 1e9:,.0f}", ratio(least, ours))
+    cells = ("the optimum (published, not run here)", f"{least / 1e9:,.0f}", ratio(least, our_bytes))
     yield measured.case, *cells, *[UNKNOWN] * (len(_BASELINE_COLUMNS) - len(cells) - 1)
 
 
-def _outcome_cells(outcome: MeasuredPlan, ours: int) -> tuple[str, ...]:
+def _outcome_cells(outcome: MeasuredPlan, our_bytes: int) -> tuple[str, ...]:
     return (
         outcome.label,
         gigabytes(outcome.bytes_moved),
-        ratio(outcome.bytes_moved, ours),
+        ratio(outcome.bytes_moved, our_bytes),
         f"{outcome.replicas_moved:,}",
         f"{outcome.violations:,}",
         f"{outcome.replica_spread:,} / {outcome.leader_spread:,}",
@@ -135,12 +135,12 @@ def _outcome_cells(outcome: MeasuredPlan, ours: int) -> tuple[str, ...]:
     )
 
 
-def _peer_cells(peer: Peer, ours: int) -> tuple[str, ...]:
+def _peer_cells(peer: Peer, our_bytes: int) -> tuple[str, ...]:
     max_over_mean = peer.size_max_over_mean
     return (
         f"{peer.name} (published, not run here; {peer.seconds:g} s)",
         f"{peer.bytes_moved / 1e9:,.0f}",
-        ratio(peer.bytes_moved, ours),
+        ratio(peer.bytes_moved, our_bytes),
         peers.count(peer.replicas_moved),
         "0",
         f"{peer.replica_spread:,} / {peer.leader_spread:,}",

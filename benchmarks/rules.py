@@ -163,7 +163,7 @@ def entries(names: Sequence[str], seed: str) -> Entries:
     yield "| case | rule | copied | proven minimum | gap | CPU | × without | broken |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|"
     for name in names:
-        yield from _of_case(name, cases.to_spec(cases.make(name, seed)))
+        yield from _case_rows(name, cases.to_spec(cases.make(name, seed)))
     yield ""
     yield "## What comes after bytes, by flows alone and with integer programs"
     yield ""
@@ -174,10 +174,10 @@ def entries(names: Sequence[str], seed: str) -> Entries:
     yield ""
     yield "| case | partitions | with programs | squares | with programs | CPU | with programs | × | proven |"
     yield "|---|--:|--:|--:|--:|--:|--:|--:|---|"
-    yield from map(_ties, names, (cases.to_spec(cases.make(name, seed)) for name in names))
+    yield from map(_ties_row, names, (cases.to_spec(cases.make(name, seed)) for name in names))
 
 
-def _of_case(name: str, spec: Spec) -> Iterator[str]:
+def _case_rows(name: str, spec: Spec) -> Iterator[str]:
     base: Measured | None = None
     has_racks = any(broker.rack is not None for broker in spec.cluster.brokers)
     for rule, apply in RULES.items():
@@ -192,7 +192,7 @@ def _of_case(name: str, spec: Spec) -> Iterator[str]:
         )
 
 
-def _ties(name: str, spec: Spec) -> str:
+def _ties_row(name: str, spec: Spec) -> str:
     """A row on how much integer programs change in a case."""
     _timed(spec)  # so that imports on first use count for neither run
     by_flows_alone = partial(tie_breaking.ties_broken, exactly=False)

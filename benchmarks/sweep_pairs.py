@@ -52,8 +52,8 @@ def entries(*, long: bool) -> Entries:
 def _pairs(*, long: bool) -> Iterator[Pair]:
     yield from _whole_command()
     yield from _placements(MILLION)
-    one, two = (apart(sweep.through_spark, SOLVED, 5_000, workers) for workers in (1, 2))
-    yield _timed("5,000 candidates, 1,000 solved: one worker, two", one, two, "≥ 1.8")
+    one_worker, two_workers = (apart(sweep.through_spark, SOLVED, 5_000, workers) for workers in (1, 2))
+    yield _timed("5,000 candidates, 1,000 solved: one worker, two", one_worker, two_workers, "≥ 1.8")
     speed = apart(candidates.measure, BIG)
     per_second = speed.per_second * speed.replicas / MILLION
     yield Pair(f"placements a second and core, {speed.replicas:,} replicas", per_second, 20, "million", "≥ 1")
@@ -63,11 +63,15 @@ def _pairs(*, long: bool) -> Iterator[Pair]:
 
 def _placements(count: int) -> Iterator[Pair]:
     """Kafka's placements, without the session's start: one worker and two, and each compared with no Spark."""
-    one, two = (apart(sweep.through_spark, DRAWN, count, workers) for workers in (1, 2))
+    one_worker, two_workers = (apart(sweep.through_spark, DRAWN, count, workers) for workers in (1, 2))
     in_process = apart(sweep.in_this_process, DRAWN, count)
-    yield _timed(f"{count:,} placements: one worker, two", one, two, "≥ 1.6")
-    yield _timed(f"{count:,} placements: Spark with two workers, in process on one core", two, in_process, "≤ 1.0")
-    yield _timed(f"{count:,} placements: Spark with one worker, in process on one core", one, in_process, UNKNOWN)
+    yield _timed(f"{count:,} placements: one worker, two", one_worker, two_workers, "≥ 1.6")
+    yield _timed(
+        f"{count:,} placements: Spark with two workers, in process on one core", two_workers, in_process, "≤ 1.0"
+    )
+    yield _timed(
+        f"{count:,} placements: Spark with one worker, in process on one core", one_worker, in_process, UNKNOWN
+    )
 
 
 def _long() -> Iterator[Pair]:

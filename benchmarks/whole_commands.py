@@ -35,7 +35,7 @@ _LONGEST_SECONDS = 3600
 
 
 @dataclass(frozen=True)
-class Ran:
+class CommandCost:
     """One command: wall seconds, CPU seconds of all its processes, and the peak memory of any one Python process."""
 
     case: str
@@ -66,7 +66,7 @@ def entries(names: Sequence[str] = tuple(COMMANDS), options: Sequence[str] = ())
         )
 
 
-def run(name: str, disk: str | None, options: Sequence[str] = ()) -> Ran:
+def run(name: str, disk: str | None, options: Sequence[str] = ()) -> CommandCost:
     """Write a case's files and plan them with the command. SetupError if the command fails."""
     with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
         spec, plan = write(cases.make(name, SEED), Path(folder), disk), Path(folder, "plan")
@@ -81,7 +81,7 @@ def run(name: str, disk: str | None, options: Sequence[str] = ()) -> Ran:
         plan_document = json.loads((plan / "plan.json").read_bytes())
     moved = next(each["bytes_moved"] for each in plan_document["compared"] if each["label"] == "this plan")
     evaluated = plan_document["candidates"]["evaluated"]
-    return Ran(name, disk, evaluated, seconds, sum(children.cpu_since({})), children.peak_bytes, moved)
+    return CommandCost(name, disk, evaluated, seconds, sum(children.cpu_since({})), children.peak_bytes, moved)
 
 
 # A fleet's number of specs, their case, and the number of candidates for each.
@@ -90,7 +90,7 @@ _FLEET_COLUMNS = ("whatif", "engine", "s", "CPU s", "peak memory MB of the drive
 
 
 @dataclass(frozen=True)
-class RanFleet:
+class FleetCost:
     """A fleet's command: wall seconds, CPU seconds of all its processes, and the peak memory of the driver and of any
     one Python process that it started, 0 if it started none.
     """
@@ -123,14 +123,16 @@ def fleet_entries(specs: int = FLEET, engines: Sequence[Literal["spark", "local"
             raise SetupError("the engines have written different plans of the same fleet")
 
 
-def planned_fleet(clusters: Path, engine: Literal["spark", "local"], out: Path) -> RanFleet:
+def planned_fleet(clusters: Path, engine: Literal["spark", "local"], out: Path) -> FleetCost:
     """Plan every spec below a folder with one command, in this process and the processes that it starts."""
     options = WhatifOptions(engine=engine, out=out, candidates=FLEET_CANDIDATES)
     with watched_children() as children:
         started, cpu = perf_counter(), process_time()
         planned = whatif_fleet([clusters / "*" / "*.yaml"], options, get_console(), summary)
         seconds, cpu = perf_counter() - started, process_time() - cpu
-    return RanFleet(len(planned), engine, seconds, cpu + sum(children.cpu_since({})), peak_bytes(), children.peak_bytes)
+    return FleetCost(
+        len(planned), engine, seconds, cpu + sum(children.cpu_since({})), peak_bytes(), children.peak_bytes
+    )
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -139,8 +141,8 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 def write(case: BenchCase, folder: Path, disk: str | None) -> Path:
     """Writes the case's YAML and the state files that it names beside it."""
-    (folder / "topics-describe.txt").write_text(_described(case))
-    (folder / "log-dirs.txt").write_text(_log_dirs(case))
+    (folder / "topics-describe.txt").write_text(_topics_text(case))
+    (folder / "log-dirs.txt").write_text(_log_dirs_text(case))
     before, spec = {broker.id for broker in case.brokers_before}, folder / "spec.yaml"
     spec_values = {
         "version": 1,
@@ -158,7 +160,7 @@ def write(case: BenchCase, folder: Path, disk: str | None) -> Path:
     return spec
 
 
-def _described(case: BenchCase) -> str:
+def _topics_text(case: BenchCase) -> str:
     """The output of `kafka-topics --describe`: each preferred leader leads, and all replicas are in sync."""
     lines, factor = [], case.replicas.shape[1]
     counts, last = dict.fromkeys(range(len(case.topic_names)), 0), -1
@@ -177,7 +179,7 @@ def _described(case: BenchCase) -> str:
     return "\n".join((*lines, ""))
 
 
-def _log_dirs(case: BenchCase) -> str:
+def _log_dirs_text(case: BenchCase) -> str:
     """The output of `kafka-log-dirs --describe`."""
     dir_rows: dict[int, list[dict[str, object]]] = {broker.id: [] for broker in case.brokers_before}
     for topic, partition, brokers, size in zip(

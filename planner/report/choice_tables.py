@@ -31,8 +31,8 @@ def fullest_disk(plan: Plan) -> tuple[str, str]:
     today = max(100 * broker.before.size_bytes / disk_bytes for broker, disk_bytes in disks)
     after = max(100 * broker.after.size_bytes / disk_bytes for broker, disk_bytes in disks)
     peak = max(100 * broker.peak_size_bytes / disk_bytes for broker, disk_bytes in disks)
-    above = f", peak {formats.percent(peak)}" if peak > max(today, after) else ""
-    return formats.percent(today), f"{formats.percent(after)}{above}"
+    peak_text = f", peak {formats.percent(peak)}" if peak > max(today, after) else ""
+    return formats.percent(today), f"{formats.percent(after)}{peak_text}"
 
 
 def disk_of(plan: Plan, gate: LimitRow) -> int:
@@ -76,8 +76,8 @@ def limits(plan: Plan) -> Table[LimitRow]:
         return value, most
 
     def outcome(row: LimitRow) -> str:
-        above = above_disk_limit(plan) if row.key == "limits.disk_used" else ""
-        return f"kept, but {above}" if above else "kept"
+        above_text = above_disk_limit(plan) if row.key == "limits.disk_used" else ""
+        return f"kept, but {above_text}" if above_text else "kept"
 
     columns = (
         column("Limit", lambda row: Name(row.key), numeric=False),
@@ -90,7 +90,7 @@ def limits(plan: Plan) -> Table[LimitRow]:
 
 def relaxed(plan: Plan) -> Table[RelaxedRow]:
     """The windows that are not kept, and why."""
-    column, by_capacity = Column[RelaxedRow], sentences.of_unlike_capacity(plan)
+    column, by_capacity = Column[RelaxedRow], sentences.windows_by_capacity(plan)
 
     def target(row: RelaxedRow) -> str:
         return sentences.target(row.wanted, by_share=row.window.removeprefix("topic_") in by_capacity)
@@ -101,7 +101,7 @@ def relaxed(plan: Plan) -> Table[RelaxedRow]:
         column("Target", lambda row: headline.target_name(row.window), numeric=False),
         column("Topic", lambda row: "all" if row.topic is None else Name(row.topic), numeric=False),
         column("Asked", target, numeric=False),
-        column("Reached", sentences.reached, numeric=False),
+        column("Reached", sentences.reached_text, numeric=False),
         *(() if plan.unfinished else (reason_column,)),
     )
     title = "Targets that aren't met"
@@ -164,7 +164,7 @@ def _count_columns() -> tuple[Column[Any], ...]:
     return (
         column("Replicas copied", lambda row: row.replicas_moved, narrow="\nreplicas"),
         column("Leaders changed", lambda row: row.leaders_changed, narrow="\nleaders"),
-        column("Furthest\nabove share", sentences.above),
+        column("Furthest\nabove share", sentences.above_share),
     )
 
 
@@ -228,7 +228,7 @@ def compared(plan: Plan) -> Table[ComparedRow]:
     return Table("alternative", plan.compared, columns, "compared", title, strong=lambda row: row.label == THIS_PLAN)
 
 
-def placed_new(plan: Plan) -> Table[PlacementRow]:
+def new_placements(plan: Plan) -> Table[PlacementRow]:
     """How even the cluster is with the new partitions, compared with Kafka's own placements of them."""
     column = Column[PlacementRow]
     columns = (
@@ -238,7 +238,7 @@ def placed_new(plan: Plan) -> Table[PlacementRow]:
         column("Within a topic: replicas", lambda row: row.topic_replica_spread, narrow="in a topic:\nreplicas"),
         column("leaders", lambda row: row.topic_leader_spread, narrow="\nleaders"),
     )
-    rows, title = sentences.placed_new(plan), "New partitions, compared with Kafka's own placement"
+    rows, title = sentences.new_placements(plan), "New partitions, compared with Kafka's own placement"
     return Table("placement", rows, columns, "placed-new", title, strong=lambda row: row.label == THIS_PLAN)
 
 
@@ -277,8 +277,8 @@ def kafkas_tool(plan: Plan) -> str:
     """What Kafka's own tool would do, by its best placement of those tried."""
     placed_by_kafka = (row for row in plan.compared if row.strategy.startswith("kafka") and row is not plan.own_row)
     best = next(placed_by_kafka, None)
-    if not plan.partitions and (kafka_rows := [row for row in sentences.placed_new(plan) if "best" in row.label]):
-        ours, least = sentences.placed_new(plan)[0].replica_spread, min(row.replica_spread for row in kafka_rows)
+    if not plan.partitions and (kafka_rows := [row for row in sentences.new_placements(plan) if "best" in row.label]):
+        ours, least = sentences.new_placements(plan)[0].replica_spread, min(row.replica_spread for row in kafka_rows)
         comparison = ", as with this plan" if ours == least else f"; with this plan, by {number(ours)}"
         return f"with its best placement, brokers would differ by {counted(least, 'replica')}{comparison}"
     if best is None or (plan.new_topics and not plan.partitions) or not best.replicas_moved:

@@ -65,7 +65,7 @@ def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
 
     `pages` are the views of other commands that the report includes.
     """
-    moved, script = plot_movement.movement(plan), _shipped("report.js")
+    moved, script = plot_movement.movement(plan), _template_text("report.js")
     drawn_plots = plots.draw(plan, moved)
     searched: list[tuple[str, str, Table[Any], int]] = [("topics", "Topics", cluster_tables.topics(plan), MOST_TOPICS)]
     if plan.partitions:
@@ -86,7 +86,7 @@ def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
         source=SOURCE,
         pages=pages,
         searched=searched,
-        style=STYLE + _shipped("report.css"),
+        style=STYLE + _template_text("report.css"),
         script=script,
         # The page allows only the script with this digest, so a name from the cluster can't smuggle one in.
         script_digest=b64encode(sha256(script.encode()).digest()).decode(),
@@ -96,7 +96,11 @@ def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
 
 def view_page(view: View, svg_plots: Mapping[str, Plot]) -> bytes:
     """A separate page for another command's view, with its sections' plots and without a script."""
-    return _template("view.html.j2").render(view=view, drawn=svg_plots, style=STYLE + _shipped("report.css")).encode()
+    return (
+        _template("view.html.j2")
+        .render(view=view, drawn=svg_plots, style=STYLE + _template_text("report.css"))
+        .encode()
+    )
 
 
 @cache
@@ -109,7 +113,7 @@ def _template(name: str) -> jinja2.Template:
 
 
 @cache
-def _shipped(name: str) -> str:
+def _template_text(name: str) -> str:
     return resource("templates", name).read_text(encoding="utf-8")
 
 

@@ -43,7 +43,7 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
     new_blocks = (
         cluster_tables.new_partitions(plan),
         stay_note,
-        choice_tables.placed_new(plan),
+        choice_tables.new_placements(plan),
         cluster_tables.new_lists(plan),
     )
     log_dirs = (cluster_tables.log_dirs(plan), cluster_tables.log_dir_moves(plan))
@@ -262,7 +262,7 @@ def _copied_text(plan: Plan, size_bytes: int, replicas: int) -> str:
 def terraform_news(plan: Plan) -> str:
     """The changes to topics in the tfvars that are new to Terraform, and the topics left out; empty if no changes."""
     grown, declared = {topic.topic for topic in plan.new_topics}, plan.declared_topics
-    resized_names = {topic.name for topic in plan.topics if _resized(topic)}
+    resized_names = {topic.name for topic in plan.topics if _has_new_factor(topic)}
     if declared.keys().isdisjoint(resized_names | grown):
         return ""
     left_out = len(plan.topics) - len(declared)
@@ -290,10 +290,10 @@ def old_tfvars(plan: Plan) -> str:
     A provider can lower the number of partitions only by a new topic (kafka_topic of Mongey/kafka: ForceNew).
     """
     grown = {topic.topic for topic in plan.new_topics if topic.partitions_before}
-    factors = any(topic.replication_factor_before and _resized(topic) for topic in plan.topics)
+    factors = any(topic.replication_factor_before and _has_new_factor(topic) for topic in plan.topics)
     deletes = "delete each topic that has more partitions now, with its data, and create it anew"
     return " and ".join([*(["undo the new replication factors"] if factors else []), *([deletes] if grown else [])])
 
 
-def _resized(topic: TopicRow) -> bool:
+def _has_new_factor(topic: TopicRow) -> bool:
     return topic.replication_factor_before != (topic.replication_factor,)

@@ -126,14 +126,16 @@ def _points(plan: Plan, key: str) -> Iterator[_PlotPoint]:
         if other.label not in (THIS_PLAN, DO_NOTHING):
             name = formats.printable(other.label, 40)
             yield _PlotPoint(
-                getattr(other, key), other.imbalance_percent, name, "^", "out", True, sentences.above(other)
+                getattr(other, key), other.imbalance_percent, name, "^", "out", True, sentences.above_share(other)
             )
     for row in sentences.spread_out(plan.pareto, _POINTS_SHOWN):
         is_unchanged = row.strategy == "unchanged"
         name = THIS_PLAN if row.chosen else DO_NOTHING if is_unchanged else sentences.origin(plan, row)
         role, marker = ("after", "D") if row.chosen else ("quiet", "o")
         is_named = row.chosen or is_unchanged
-        yield _PlotPoint(getattr(row, key), row.imbalance_percent, name, marker, role, is_named, sentences.above(row))
+        yield _PlotPoint(
+            getattr(row, key), row.imbalance_percent, name, marker, role, is_named, sentences.above_share(row)
+        )
 
 
 def _bars(plan: Plan, rows: LoadRows, noun: str, all_labels: Sequence[str]) -> Drawing:

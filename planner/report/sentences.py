@@ -56,7 +56,7 @@ def completes(plan: Plan, row: CandidateFigures) -> str:
     return "nearest" if any(each.window != "log_dirs" for each in plan.balance.relaxed) else "yes"
 
 
-def above(row: CandidateFigures) -> str:
+def above_share(row: CandidateFigures) -> str:
     """How far the broker furthest above its share is above it, and of what: `+25.9 % leaders`."""
     measure = {"size_bytes": "bytes"}.get(row.imbalance_measure, words(row.imbalance_measure))
     return f"+{percent(row.imbalance_percent)} {measure}".strip() if row.imbalance_percent else percent(0)
@@ -164,7 +164,7 @@ def target(requested: str, *, by_share: bool = False, shares: str = "") -> str:
     return f"differ by at most {requested}"
 
 
-def of_unlike_capacity(plan: Plan) -> set[str]:
+def windows_by_capacity(plan: Plan) -> set[str]:
     """The windows of counts with different shares because brokers differ in disk or network, whether met or missed."""
     staying = [broker for broker in plan.brokers if broker.role != "removed"]
     capacities = {
@@ -174,7 +174,7 @@ def of_unlike_capacity(plan: Plan) -> set[str]:
     return {window for window, values in capacities.items() if len(values) > 1 and None not in values}
 
 
-def reached(row: RelaxedRow) -> str:
+def reached_text(row: RelaxedRow) -> str:
     """What a missed window reached: `differ by 3`; for bytes and traffic, the worst broker: `12.5 % off share`."""
     around_share = row.window in (*BYTE_WINDOWS, "log_dirs")
     return f"{percent(row.reached)} off share" if around_share else f"differ by {number(row.reached)}"
@@ -185,7 +185,7 @@ def missed_in_hours(rows: Sequence[RelaxedRow]) -> str:
     if not rows or any(row.hour is None for row in rows):
         return ""
     worst = max(rows, key=lambda row: row.reached)
-    return f"missed: {reached(worst)} on {worst.hour}"
+    return f"missed: {reached_text(worst)} on {worst.hour}"
 
 
 def not_met(plan: Plan) -> tuple[str, ...]:
@@ -239,7 +239,7 @@ def origin(plan: Plan, point: ParetoRow) -> str:
     return printable(prefix + (", ".join(unlike) or same))
 
 
-def placed_new(plan: Plan) -> Sequence[PlacementRow]:
+def new_placements(plan: Plan) -> Sequence[PlacementRow]:
     """How even the cluster is with new partitions, placed by this plan and by Kafka's own rules; empty without any."""
     return plan.new_partitions.compared if plan.new_partitions else ()
 

@@ -250,7 +250,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
     missed = {*plan.balance.missed, *(row.window for row in relaxed)}
     only_leaders = plan.changes.rebalance == "leaders" and not verdict.replicas_copied(plan)
     ranked, has_caps = plan.spec.leader_racks or plan.changes.demote_brokers, bool(requested.caps(plan))
-    by_capacity = sentences.of_unlike_capacity(plan)
+    by_capacity = sentences.windows_by_capacity(plan)
     for window, name, amount_of, unit in _LOADS:
         if (unit == "bytes" and not plan.cluster.sizes_known) or (only_leaders and window not in _OF_LEADERS):
             continue
@@ -279,7 +279,7 @@ def _topic_measures(plan: Plan, missed: Collection[str], *, by_share: bool) -> I
     if spread is None or target == "none":
         return
     by_racks = any(row.window == "replicas" for row in plan.balance.shares or ())
-    is_unlike = "replicas" in sentences.of_unlike_capacity(plan) or ("topic_replicas" not in missed and by_racks)
+    is_unlike = "replicas" in sentences.windows_by_capacity(plan) or ("topic_replicas" not in missed and by_racks)
     today, after = (f"differ by {number(value or 0)}" for value in (spread.today, spread.plan))
     allowed = sentences.target(target, by_share=by_share or is_unlike)
     yield Measure("replicas of one topic", today, after, allowed, _MISSED if "topic_replicas" in missed else "")

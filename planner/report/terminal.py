@@ -196,12 +196,12 @@ def show_plan(
         return
     # Of most notes, the rest is only counted.
     notes = (
-        *_listed("not met", sentences.not_met(plan)),
+        *_note_lines("not met", sentences.not_met(plan)),
         *(f"hours: {line}" for line in sentences.hours(plan)),
         *(f"traffic: {line}" for line in verdict.cross_rack(plan, stated=True)),
-        *_listed("scenario", [sentences.scenario(row) for row in plan.scenarios]),
-        *_listed("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),
-        *_listed("warning", plan.warnings),
+        *_note_lines("scenario", [sentences.scenario(row) for row in plan.scenarios]),
+        *_note_lines("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),
+        *_note_lines("warning", plan.warnings),
     )
     more_sections = details(plan) if detail == "everything" else (ViewSection("", told(Lines(notes))),)
     shown = [section for section in (*more_sections, next_steps_on_screen(plan, folder, files)) if section.blocks]
@@ -214,7 +214,7 @@ def show_plan(
     sections(untitled, SOURCE, console, most_rows=_ROWS_SHOWN)
 
 
-def _listed(kind: str, notes: Sequence[str]) -> list[str]:
+def _note_lines(kind: str, notes: Sequence[str]) -> list[str]:
     # One more note takes no more room than the line that would count it.
     most = len(notes) if len(notes) == _NOTES_SHOWN + 1 else _NOTES_SHOWN
     shown = [f"{kind}: {formats.printable(note)}" for note in notes[:most]]

@@ -233,7 +233,7 @@ def _constrained(
     full = [member for member, share in owners.items() if len(share) == least] if larger else []
     unowned = [each for each in partitions if each not in assigned]
     if racks.of_members:
-        unowned = _Waiting(short, full, least, larger).deal(unowned, owners, racks)
+        unowned = _WaitingMembers(short, full, least, larger).deal(unowned, owners, racks)
     while short:
         for member in [*short]:
             owners[member].append(unowned.pop(0))
@@ -245,7 +245,7 @@ def _constrained(
     return {member: sorted(share, key=_sort_key) for member, share in owners.items()}
 
 
-class _Waiting(NamedTuple):
+class _WaitingMembers(NamedTuple):
     """Members with less than the least share, who are served in turn, and those with exactly it; how many get more."""
 
     short: list[str]

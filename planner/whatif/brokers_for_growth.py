@@ -97,10 +97,10 @@ def given(case: GrowthCase, assignment: IntArray) -> CaseRow:
     """The row of an assignment (P, W)."""
     problem = case.forecast.problem
     reached = _reached(case, assignment, leaders_after(problem, assignment))
-    return {"case": case.name, "feasible": True, **copied(ScoringBasis.of(without(problem)), assignment), **reached}
+    return {"case": case.name, "feasible": True, **copy_costs(ScoringBasis.of(without(problem)), assignment), **reached}
 
 
-def copied(basis: ScoringBasis, assignment: IntArray) -> dict[str, int]:
+def copy_costs(basis: ScoringBasis, assignment: IntArray) -> dict[str, int]:
     """What an assignment (P, W) takes, by the names of the scores."""
     scores = score.score(basis, assignment)
     return {name: int(getattr(scores, name)[0]) for name in COPIED}
@@ -214,7 +214,7 @@ def questions(cases: Iterable[GrowthCase]) -> list[Callable[[], CaseRow]]:
     return [partial(evaluate, case) for case in cases]
 
 
-def chosen(cases: Sequence[GrowthCase], rows: Sequence[CaseRow]) -> dict[str, str]:
+def fewest_by_class(cases: Sequence[GrowthCase], rows: Sequence[CaseRow]) -> dict[str, str]:
     """For each class, the case with the fewest brokers that lasts all months."""
     names_by_class: dict[str, str] = {}
     pairs = sorted(zip(cases, rows, strict=True), key=lambda pair: pair[0].added)

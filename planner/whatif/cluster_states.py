@@ -170,15 +170,15 @@ def _apply_step(
         )
     in_sync = set(copying.replicas[row][copying.in_sync[row]].tolist())
     added = [broker for broker in after if broker not in before]
-    _place(copying, row, [*after, *(broker for broker in before if broker not in after)], in_sync, before)
-    _place(complete, row, after, {*in_sync, *added} if in_sync else set(), after)
+    _set_row(copying, row, [*after, *(broker for broker in before if broker not in after)], in_sync, before)
+    _set_row(complete, row, after, {*in_sync, *added} if in_sync else set(), after)
     if complete.leaders[row] >= 0 and complete.leaders[row] not in after:
         # Kafka elects the first in-sync replica if the leader isn't kept.
         electable = complete.replicas[row][complete.in_sync[row]]
         complete.leaders[row] = electable[0] if len(electable) else -1
 
 
-def _place(rows: PartitionStates, row: int, brokers: list[int], in_sync: set[int], holding: Sequence[int]) -> None:
+def _set_row(rows: PartitionStates, row: int, brokers: list[int], in_sync: set[int], holding: Sequence[int]) -> None:
     pad = [-1] * (rows.replicas.shape[1] - len(brokers))
     rows.replicas[row] = brokers + pad
     rows.in_sync[row] = [broker in in_sync for broker in brokers] + [False] * len(pad)

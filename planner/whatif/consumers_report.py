@@ -133,7 +133,7 @@ def _group_row(group: Group, facts: _GroupFacts) -> GroupRow:
         return {member: sorted(partitions) for member, partitions in owners.items()}
 
     shared = group.assignor == assignors.SHARE_ASSIGNOR
-    member_loads = group_events_and_keys.carried(group.owners, facts.loads)
+    member_loads = group_events_and_keys.loads_by_member(group.owners, facts.loads)
     names = dict.fromkeys((group.assignor,) if shared else (*assignors.ASSIGNORS, group.assignor))
     return GroupRow(
         group=group.name,
@@ -141,7 +141,7 @@ def _group_row(group: Group, facts: _GroupFacts) -> GroupRow:
         observed=group.observed,
         as_assigned=in_order(group_events_and_keys.reassigned(group).owners) == in_order(group.owners),
         topics=dict(group.counts),
-        differing=group_events_and_keys.differing(group),
+        differing=group_events_and_keys.differing_text(group),
         members=tuple(_member_row(group, member, member_loads.get(member, 0), facts) for member in group.members),
         spread=spread(group.owners, facts.loads),
         events=group_events_and_keys.events(group, facts.grown, facts.loads),
@@ -170,7 +170,7 @@ def _assignor_row(group: Group, name: str, loads: PartitionLoads) -> AssignorRow
     """The group under another assignor, from the start: how even it is, and what its worst event moves."""
     owners = group_events_and_keys.assigned(group, name, None)
     alternative = replace(group, assignor=name, owners=owners, observed=False)
-    events = group_events_and_keys.of_members(alternative, loads)
+    events = group_events_and_keys.member_events(alternative, loads)
     return AssignorRow(
         assignor=name,
         spread=spread(owners, loads),
@@ -190,7 +190,7 @@ def _rebalances(group: Group, facts: _GroupFacts) -> RebalancesSection:
         partitions_in_other_racks=tuple(TopicPartition(topic=topic, partition=number) for topic, number in moving),
         topics_with_more_partitions=tuple(sorted(grown)),
         rebalances=bool(moving or grown),
-        paused=group_events_and_keys.paused(group, after.owners) if moving or grown else 0,
+        paused=group_events_and_keys.count_paused(group, after.owners) if moving or grown else 0,
     )
 
 

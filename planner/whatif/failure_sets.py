@@ -259,7 +259,7 @@ def scenarios(problem: Problem, kind: str, most: int, seed: int) -> FailureSets:
     return FailureSets(kind, _draw_sets(brokers, count, most, seed), domains, possible, drawn=True)
 
 
-def named(problem: Problem, kind: str, failed: IntArray) -> str:
+def failure_name(problem: Problem, kind: str, failed: IntArray) -> str:
     """A scenario's name: `broker 1`, `rack r0`, `brokers 1, 2`."""
     if kind == RACKS:
         return f"rack {problem.rack_names[int(failed[0])]}"
@@ -267,7 +267,7 @@ def named(problem: Problem, kind: str, failed: IntArray) -> str:
     return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {', '.join(map(str, ids))}"
 
 
-def explained(scenarios: FailureSets) -> str:
+def coverage_text(scenarios: FailureSets) -> str:
     """How many scenarios were evaluated, and what that says about the others."""
     if not scenarios.drawn:
         return f"all {scenarios.possible:,}"

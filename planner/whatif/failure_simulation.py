@@ -191,7 +191,7 @@ def _table(study: FailureStudy, scenarios: FailureSets, sets: IntArray, start: i
     columns = {
         "of": [scenarios.kind] * count,
         "scenario": np.arange(start, start + count),
-        "failed": [failure_sets.named(problem, scenarios.kind, each) for each in sets],
+        "failed": [failure_sets.failure_name(problem, scenarios.kind, each) for each in sets],
         "brokers": [problem.broker_ids[np.isin(scenarios.domains.of, each)] for each in sets],
         "stage": np.full(count, state.number),
         "state": [state.name] * count,

@@ -36,7 +36,7 @@ from planner.plan.document.whatif_types import (
 from planner.report.view import Column, Joined, Lines, Name, Sentence, Table, Value, View, ViewSection, told
 from planner.sweep.choice import with_variant
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, outcome, stages, worse
-from planner.whatif.failure_sets import BROKERS, CONFIDENCE, RACKS, FailureSets, explained, failed_slots
+from planner.whatif.failure_sets import BROKERS, CONFIDENCE, RACKS, FailureSets, coverage_text, failed_slots
 
 FORMAT_VERSION = "1.0"
 # The columns that rank failures, most important first.
@@ -108,12 +108,10 @@ def section(subject: Subject, failure_kinds: Sequence[FailureSets], rows: pa.Tab
     worst: dict[tuple[str, str], OutcomeRow] = {}
     for kind, kind_rows in of_kind.items():
         for state in pc.unique(kind_rows["state"]).to_pylist():
-            state_rows = kind_rows.filter(pc.equal(kind_rows["state"], state))
+            table = kind_rows.filter(pc.equal(kind_rows["state"], state))
             # The first of equally bad ones.
-            order = [state_rows["scenario"], *(pc.negate(state_rows[name].fill_null(0)) for name in reversed(_WORSE))]
-            worst[kind, state] = state_rows.slice(
-                int(np.lexsort([each.to_numpy() for each in order])[0]), 1
-            ).to_pylist()[0]
+            order = [table["scenario"], *(pc.negate(table[name].fill_null(0)) for name in reversed(_WORSE))]
+            worst[kind, state] = table.slice(int(np.lexsort([each.to_numpy() for each in order])[0]), 1).to_pylist()[0]
     hit_topics = dict[tuple[str, str], tuple[FailedTopicRow, ...]]()
     for stage in stages(subject.spec, subject.problem, subject.batches):
         for scenarios in failure_kinds:
@@ -131,7 +129,7 @@ def section(subject: Subject, failure_kinds: Sequence[FailureSets], rows: pa.Tab
                 drawn=each.drawn,
                 confidence=CONFIDENCE if each.drawn else None,
                 worse_at_most=each.worse_at_most,
-                explained=explained(each),
+                explained=coverage_text(each),
                 states=tuple(
                     _state_row(
                         of_kind[kind].filter(pc.equal(of_kind[kind]["state"], state)),
@@ -287,7 +285,7 @@ class _Worst(NamedTuple):
 
     kind: FailureKindRow
     state: FailureStateRow
-    of: str
+    state_name: str
 
 
 def _worst_rows(failures: FailuresSection) -> Iterator[_Worst]:
@@ -315,7 +313,7 @@ def _worst_table(rows: Sequence[_Worst]) -> Table[_Worst]:
     column = Column[_Worst]
     columns = (
         column("Fails", lambda row: kind_name(row.kind.of), numeric=False, grouped=True),
-        column("State", lambda row: row.of, numeric=False),
+        column("State", lambda row: row.state_name, numeric=False),
         column(
             "Take any\noffline",
             lambda row: f"{number(row.state.with_offline)} of {number(row.state.scenarios or row.kind.scenarios)}",
@@ -332,9 +330,9 @@ def _worst_table(rows: Sequence[_Worst]) -> Table[_Worst]:
     return Table("failure", rows, columns)
 
 
-def kind_name(of: str) -> str:
+def kind_name(kind: str) -> str:
     """`brokers`, `racks`, `pairs`, or `any 3`."""
-    return f"any {of}" if of.isdigit() else of
+    return f"any {kind}" if kind.isdigit() else kind
 
 
 def _topic_sentences(rows: Sequence[_Worst]) -> Iterator[Value]:

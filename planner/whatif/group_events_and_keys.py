@@ -161,7 +161,7 @@ _MOST_LEAVERS = 32
 def spread(owners: Ownership, loads: PartitionLoads) -> MemberSpread:
     """How even ownership is: the most and the fewest partitions, and the most and the least load, of any member."""
     counts = [len(each) for each in owners.values()] or [0]
-    member_loads = [*carried(owners, loads).values()] or [0]
+    member_loads = [*loads_by_member(owners, loads).values()] or [0]
     total = sum(member_loads)
     return MemberSpread(
         most_partitions=max(counts),
@@ -173,7 +173,7 @@ def spread(owners: Ownership, loads: PartitionLoads) -> MemberSpread:
     )
 
 
-def carried(owners: Ownership, loads: PartitionLoads) -> dict[str, int]:
+def loads_by_member(owners: Ownership, loads: PartitionLoads) -> dict[str, int]:
     """The load of each member; members that share a partition each carry an equal part of its load."""
     owner_counts = Counter(partition for each in owners.values() for partition in each)
     return {
@@ -201,7 +201,7 @@ def events(group: Group, grown: Mapping[str, int], loads: PartitionLoads) -> tup
     return tuple(_event(event, group, changed, loads) for event, changed in changes)
 
 
-def of_members(group: Group, loads: PartitionLoads) -> tuple[GroupEventRow, ...]:
+def member_events(group: Group, loads: PartitionLoads) -> tuple[GroupEventRow, ...]:
     """Only the events in which a member leaves or joins."""
     return tuple(_event(event, group, changed, loads) for event, changed in _comings_and_goings(group))
 
@@ -241,13 +241,13 @@ def _event(description: str, group: Group, changed_group: Group, loads: Partitio
         moved=len(moved),
         moved_load=sum(loads.get(each, 0) for each in moved),
         from_staying=sum(each[0] in after.members.get(member, ()) for each, member in pairs_before - pairs_after),
-        paused=paused(group, after.owners),
+        paused=count_paused(group, after.owners),
         new=len({each for each, _ in pairs_after} - owned_before),
         spread=spread(after.owners, loads),
     )
 
 
-def paused(group: Group, after: Ownership) -> int:
+def count_paused(group: Group, after: Ownership) -> int:
     """How many partitions nobody reads while the group changes to the owners `after`.
 
     Share groups don't pause: a member gets a partition without waiting until another gives it up (KIP-932).
@@ -263,7 +263,7 @@ def _owner_pairs(owners: Mapping[str, Sequence[PartitionKey]]) -> set[tuple[Part
     return {(partition, member) for member, partitions in owners.items() for partition in partitions}
 
 
-def differing(group: Group) -> str:
+def differing_text(group: Group) -> str:
     """A sentence about members that don't read all of the group's topics; empty if all do."""
     partial_readers = [member for member, topics in group.members.items() if len(topics) < len(group.counts)]
     if not partial_readers:

@@ -34,8 +34,8 @@ from planner.whatif.brokers_for_growth import (
     CaseRow,
     GrowthCase,
     at_least,
-    chosen,
     classes_of,
+    fewest_by_class,
 )
 
 FORMAT_VERSION = "1.0"
@@ -72,7 +72,7 @@ def document(spec: Spec, cases: Sequence[GrowthCase], today: CaseRow, rows: Sequ
 
 def section(spec: Spec, cases: Sequence[GrowthCase], today: CaseRow, rows: Sequence[CaseRow]) -> GrowthSection:
     """A plan's section on growth: `today` is the row of today's assignment, `rows` those of the cases, in order."""
-    base, fewest_cases = cases[0], chosen(cases, rows)
+    base, fewest_cases = cases[0], fewest_by_class(cases, rows)
     options = (_option_row(case, row, fewest_cases) for case, row in zip(cases, rows, strict=True) if case.broker_class)
     return GrowthSection(
         months=base.months,
@@ -96,10 +96,10 @@ def _first_step(spec: Spec, planned: CaseRow) -> str | None:
         return None
     parts = (counted(planned["replicas_moved"], "replica"), counted(planned["leaders_changed"], "leader"))
     budget = headline.budget(spec.budget)
-    copied = f"{size(planned['bytes_moved'])}, " if spec.cluster.sizes_known else ""
+    copied_text = f"{size(planned['bytes_moved'])}, " if spec.cluster.sizes_known else ""
     return (
         f"FIRST STEP ONLY (budget: at most {budget}). A plan does a part of this, and all of it takes at least "
-        f"{steps} steps; below is all of it: {copied}{parts[0]} to copy, {parts[1]} to change."
+        f"{steps} steps; below is all of it: {copied_text}{parts[0]} to copy, {parts[1]} to change."
     )
 
 

@@ -27,7 +27,7 @@ from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
 from planner.strategies.work_limits import SIZED
-from planner.whatif.brokers_for_growth import COPIED, CaseRow, GrowthCase, case_of, copied, free_ids
+from planner.whatif.brokers_for_growth import COPIED, CaseRow, GrowthCase, case_of, copy_costs, free_ids
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_FirstLimit
             continue
         first_limit = question.first_limit(solution.assignment, leaders_after(problem, solution.assignment))
         # More windows never make a plan cheaper, so the first problem's bound also holds for the second one.
-        yield first_limit, {**copied(basis, solution.assignment), "least_bytes": solution.least_bytes}
+        yield first_limit, {**copy_costs(basis, solution.assignment), "least_bytes": solution.least_bytes}
         if first_limit[0] is None:
             return
 
