@@ -262,15 +262,15 @@ class _WaitingMembers(NamedTuple):
         reader_counts = {each: sum(in_rack[rack] for rack in {*racks.of_partitions.get(each, ())}) for each in unowned}
         turn, unserved, larger = 0, list[PartitionKey](), self.larger
 
-        def first(members: Sequence[str], begin: int, partition: PartitionKey) -> int | None:
+        def next_index(members: Sequence[str], begin: int, partition: PartitionKey) -> int | None:
             turns = ((begin + step) % len(members) for step in range(len(members)))
             near = (i for i in turns if members[i] in racks.of_members and racks.match(members[i], partition))
             return next(near, None)
 
         for partition in sorted(unowned, key=reader_counts.__getitem__):
-            index, queue = first(self.short, turn, partition), self.short
+            index, queue = next_index(self.short, turn, partition), self.short
             if index is None:
-                index, queue = first(self.full, 0, partition), self.full
+                index, queue = next_index(self.full, 0, partition), self.full
             if index is None:
                 unserved.append(partition)
                 continue

@@ -135,13 +135,13 @@ class RestartJudge:
         if not self.harm(brokers) and 0 < len(brokers) <= at_most:
             yield [*brokers], None
             return
-        together, alone = list[tuple[list[int], str | None]](), list[tuple[list[int], str | None]]()
+        shared_steps, single_steps = list[tuple[list[int], str | None]](), list[tuple[list[int], str | None]]()
         for broker in brokers:
             if own_harm := self.harm([broker]):
-                alone.append(([broker], f"alone: {own_harm}"))
+                single_steps.append(([broker], f"alone: {own_harm}"))
                 continue
             reason = None
-            for group, _ in together:
+            for group, _ in shared_steps:
                 others, is_full = ranges(self.problem.broker_ids[group].tolist()), len(group) == at_most
                 harm = f"--at-most {at_most} keeps it apart from {others}" if is_full else self.harm([*group, broker])
                 if not harm:
@@ -149,8 +149,8 @@ class RestartJudge:
                     break
                 reason = reason or (harm if is_full else f"not with {others}: {harm}")
             else:
-                together.append(([broker], reason))
-        yield from sorted([*together, *alone], key=lambda step: self.problem.broker_ids[step[0][0]])
+                shared_steps.append(([broker], reason))
+        yield from sorted([*shared_steps, *single_steps], key=lambda step: self.problem.broker_ids[step[0][0]])
 
     def harm(self, brokers: Sequence[int]) -> str:
         """New harm to a partition if these brokers are down together; empty if there is none."""
