@@ -51,8 +51,10 @@ def benchmarks(
 
     Without CASES or a section everything is measured, which takes most of an hour.
     """
-    asked = tuple(section for section, wanted in {**sections, "exact": exact is not None}.items() if wanted)
-    scope = benchmark.Scope(cases, asked, seed, seeds, out, exact, long, partitions, step)
+    requested = tuple(
+        section for section, is_requested in {**sections, "exact": exact is not None}.items() if is_requested
+    )
+    scope = benchmark.Scope(cases, requested, seed, seeds, out, exact, long, partitions, step)
     for line in benchmark.lines(scope):
         echo_page(f"{line}\n")
     return 0

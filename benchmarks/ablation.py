@@ -79,82 +79,84 @@ def measure(case: str, seed: str, windows: str) -> tuple[Ablated, ...]:
     The first plan's seconds include half a second for loading the solvers.
     """
     problem = build_problem.build(_spec(case, seed, windows))
-    whole = _planned(problem, (case, windows, EVERY_PART))
-    found = [whole]
+    full = _plan_without(problem, (case, windows, EVERY_PART))
+    rows = [full]
     for part in OF_WINDOWS.get(windows, OF_BYTES):
         with switched_off(part):
-            found.append(_planned(problem, (case, windows, part), whole.bytes_moved))
-    return tuple(found)
+            rows.append(_plan_without(problem, (case, windows, part), full.bytes_moved))
+    return tuple(rows)
 
 
 def switched_off(part: str) -> ExitStack:
     """A context without the part. AttributeError if one of its functions isn't where `PARTS` says."""
     stack = ExitStack()
-    for place_of, instead in PARTS[part].items():
-        stack.enter_context(patch(f"planner.strategies.{place_of}", instead))
+    for target, replacement in PARTS[part].items():
+        stack.enter_context(patch(f"planner.strategies.{target}", replacement))
     return stack
 
 
 def _spec(case: str, seed: str, windows: str) -> Spec:
     recipe = bench_cases.RECIPES[case]
-    made = bench_cases.from_recipe(case, replace(recipe, size_sigma=_TAIL) if windows == HEAVY else recipe, seed)
-    spec = bench_cases.to_spec(made)
+    bench_case = bench_cases.from_recipe(case, replace(recipe, size_sigma=_TAIL) if windows == HEAVY else recipe, seed)
+    spec = bench_cases.to_spec(bench_case)
     if windows == WIDE:
         return replace(spec, balance=replace(spec.balance, topic_replicas=_WIDE_SPREAD))
     return spec if windows == COUNTS else replace(spec, balance=EVEN_DISKS)
 
 
-def _planned(problem: Problem, of: tuple[str, str, str], whole: int | None = None) -> Ablated:
+def _plan_without(problem: Problem, labels: tuple[str, str, str], full_bytes: int | None = None) -> Ablated:
     started = perf_counter()
     solution = optimum.solve(problem, problem.balance)
     seconds = perf_counter() - started
     plan = outcome("the plan", problem, solution.assignment)
-    moved, beside = plan.bytes_moved, plan.bytes_moved if whole is None else whole
-    return Ablated(*of, moved, solution.least_bytes, moved / beside if beside else 1.0, plan.violations, seconds)
+    moved, base_bytes = plan.bytes_moved, plan.bytes_moved if full_bytes is None else full_bytes
+    return Ablated(
+        *labels, moved, solution.least_bytes, moved / base_bytes if base_bytes else 1.0, plan.violations, seconds
+    )
 
 
-def _none(*_: Any, **__: Any) -> None:
+def _no_result(*_: Any, **__: Any) -> None:
     """Replaces a solver: no solution. Replaces a function that works in place: does nothing."""
 
 
-def _nothing(*_: Any, **__: Any) -> Iterator[Any]:
+def _yield_nothing(*_: Any, **__: Any) -> Iterator[Any]:
     """Replaces a generator: yields nothing."""
     return iter(())
 
 
 def _unrounded(
-    problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads, effort: Effort
+    problem: Problem, layout: Layout, windows: Windows, loads: ByteLoads, effort: Effort
 ) -> Iterator[Rounded]:
     """Yields the linear program's prices with the cheapest flow at these prices, instead of its rounded solution."""
-    for found in roundings(problem, layout, wanted, loads, effort):
+    for rounded in roundings(problem, layout, windows, loads, effort):
         steepest = _STEEPEST * loads.scales[:, None]
-        prices = np.rint(found.prices.clip(-steepest, steepest) * GRAIN).astype(np.int64)
-        yield found._replace(chosen=place(problem, priced(layout, loads, prices), wanted).chosen)
+        prices = np.rint(rounded.prices.clip(-steepest, steepest) * GRAIN).astype(np.int64)
+        yield rounded._replace(chosen=place(problem, priced(layout, loads, prices), windows).chosen)
         return
 
 
-def _where_asked(*given: Any) -> Windows:
+def _start_at_balance(*arguments: Any) -> Windows:
     """Replaces the search for starts: the windows begin where the balance has them."""
-    return next(each for each in given if isinstance(each, Windows))
+    return next(each for each in arguments if isinstance(each, Windows))
 
 
-_CASES = {"load_windows.balanced_placement.branchings": _nothing}
-_BYTE_PRICES = {"load_windows.price_program.byte_prices": _none}
-_FRACTIONS = {"load_windows.balanced_placement.roundings": _nothing}
-_TOPIC_STARTS = {"load_windows.window_positions._topic_starts": _where_asked}
-_NEXT_TO = {"load_windows.window_positions._next_to": _where_asked}
+_BRANCHINGS = {"load_windows.balanced_placement.branchings": _yield_nothing}
+_BYTE_PRICES = {"load_windows.price_program.byte_prices": _no_result}
+_FRACTIONS = {"load_windows.balanced_placement.roundings": _yield_nothing}
+_TOPIC_STARTS = {"load_windows.window_positions._topic_starts": _start_at_balance}
+_NEXT_TO = {"load_windows.window_positions._next_to": _start_at_balance}
 # The functions of each part, below `planner.strategies`, and their replacements.
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
-    "condensed network": {"flow.condensed_network.solve": _none},
-    "polishing": {"load_windows.balanced_placement.polish": _none},
-    "branch and bound": _CASES,
+    "condensed network": {"flow.condensed_network.solve": _no_result},
+    "polishing": {"load_windows.balanced_placement.polish": _no_result},
+    "branch and bound": _BRANCHINGS,
     "fractional program": _FRACTIONS,
     "its rounding": {"load_windows.balanced_placement.roundings": _unrounded},
     "byte prices": _BYTE_PRICES,
-    "all linear programs": {**_CASES, **_FRACTIONS, **_BYTE_PRICES},
+    "all linear programs": {**_BRANCHINGS, **_FRACTIONS, **_BYTE_PRICES},
     "starts by topic": _TOPIC_STARTS,
     "starts next to the relaxed plan": _NEXT_TO,
-    "starts at a plan's prices": {"load_windows.window_positions._starts_at_its_prices": _none},
+    "starts at a plan's prices": {"load_windows.window_positions._starts_at_its_prices": _no_result},
     "all starts": {**_TOPIC_STARTS, **_NEXT_TO},
 }
 # The parts that matter if only counts have windows, if topics may be less even, and if bytes have windows.

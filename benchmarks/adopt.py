@@ -71,9 +71,9 @@ def entries(cases: Sequence[str], seed: str) -> Entries:
     yield from (f"## Other planners' plans, adopted, seed `{seed}`", "", *head(_COLUMNS))
     for case in cases or CASES:
         for plan in PLANS:
-            found = apart(verdict, case, seed, plan)
-            yield Figures("adopt", asdict(found))
-            yield row(_cells(found))
+            judged = apart(verdict, case, seed, plan)
+            yield Figures("adopt", asdict(judged))
+            yield row(_cells(judged))
 
 
 def verdict(case: str, seed: str, plan: str) -> Verdict:
@@ -82,38 +82,40 @@ def verdict(case: str, seed: str, plan: str) -> Verdict:
     assignment = PLANS[plan](problem)
     moved = int(score(ScoringBasis.of(problem), assignment).bytes_moved[0])
     broken = sum(int(rows.sum()) for rows in independent_check.broken_rules(problem, assignment).values())
-    begun = perf_counter()
+    started = perf_counter()
     try:
-        placed = place(given_of(problem, assignment, plan), problem, case)
+        adopted = place(given_of(problem, assignment, plan), problem, case)
     except InfeasibleError:
-        return Verdict(case, plan, broken, moved, seconds=perf_counter() - begun)
-    proofs = adopted_plan.proven(placed)
-    found = proofs[-1] if proofs else None  # None if the search found no other valid plan to compare with
-    balance = found.run.balance if found else reached(problem, placed.assignment)
-    ours = score(ScoringBasis.of(problem), found.proposal.assignment) if found else None
+        return Verdict(case, plan, broken, moved, seconds=perf_counter() - started)
+    proofs = adopted_plan.proven(adopted)
+    proof = proofs[-1] if proofs else None  # None if the search found no other valid plan to compare with
+    balance = proof.run.balance if proof else reached(problem, adopted.assignment)
+    our_scores = score(ScoringBasis.of(problem), proof.proposal.assignment) if proof else None
     return Verdict(
         case=case,
         plan=plan,
         violations=broken,
         bytes_moved=moved,
         balance=(str(balance.replicas), str(balance.leaders), str(balance.topic_replicas)),
-        least_bytes=found.proposal.least_bytes if found else None,
-        needed_bytes=int(ours.bytes_moved[0]) if found and ours and adopted_plan.as_even(placed, found) else None,
-        seconds=perf_counter() - begun,
+        least_bytes=proof.proposal.least_bytes if proof else None,
+        needed_bytes=int(our_scores.bytes_moved[0])
+        if proof and our_scores and adopted_plan.as_even(adopted, proof)
+        else None,
+        seconds=perf_counter() - started,
     )
 
 
 def given_of(problem: Problem, assignment: IntArray, plan: str) -> Given:
     """An assignment (P, W) as if it were read from a file; every partition is named."""
     ids = problem.broker_ids.tolist()
-    wanted = []
-    for number, (topic, partition, brokers) in enumerate(
+    given_entries = []
+    for index, (topic, partition, brokers) in enumerate(
         zip(problem.topic_of.tolist(), problem.partition_ids.tolist(), assignment.tolist(), strict=True)
     ):
         replicas = tuple(ids[broker] for broker in brokers if broker >= 0)
         part = Partition(partition, replicas, replicas[0])
-        wanted.append(AssignmentEntry(Place(plan), f"partitions[{number}]", problem.topic_names[topic], part))
-    return Given(plan, plan, hashlib.sha256(plan.encode()).hexdigest(), plan, tuple(wanted), {})
+        given_entries.append(AssignmentEntry(Place(plan), f"partitions[{index}]", problem.topic_names[topic], part))
+    return Given(plan, plan, hashlib.sha256(plan.encode()).hexdigest(), plan, tuple(given_entries), {})
 
 
 def generate(problem: Problem) -> IntArray:
@@ -127,16 +129,18 @@ def generate(problem: Problem) -> IntArray:
 def rebuild(problem: Problem) -> IntArray:
     """(P, W): topicmappr's forced rebuild by count; of equally loaded brokers, it takes the one with the lowest id."""
     targets = np.flatnonzero(problem.targets).tolist()
-    racks, held = _racks(problem), Counter[int]()
+    racks, replica_counts = _racks(problem), Counter[int]()
     assignment = np.full((problem.rows, problem.width), -1, dtype=np.int32)
     for partition, factor in enumerate(problem.replication_factors.tolist()):
-        taken: set[int | tuple[int]] = set()
-        for at in range(factor):
-            free = [broker for broker in targets if racks[broker] not in taken and broker not in assignment[partition]]
-            broker = min(free, key=lambda each: (held[each], each))
-            assignment[partition, at] = broker
-            taken.add(racks[broker])
-            held[broker] += 1
+        used_racks: set[int | tuple[int]] = set()
+        for slot in range(factor):
+            free = [
+                broker for broker in targets if racks[broker] not in used_racks and broker not in assignment[partition]
+            ]
+            broker = min(free, key=lambda each: (replica_counts[each], each))
+            assignment[partition, slot] = broker
+            used_racks.add(racks[broker])
+            replica_counts[broker] += 1
     return assignment
 
 
@@ -147,31 +151,31 @@ def assigner(problem: Problem) -> IntArray:
     for topic in range(len(problem.topic_names)):
         rows = np.flatnonzero(problem.topic_of == topic).tolist()
         factor = int(problem.replication_factors[rows[0]])
-        ceiling, held = -(-len(rows) * factor // len(targets)), Counter[int]()
+        ceiling, topic_counts = -(-len(rows) * factor // len(targets)), Counter[int]()
         lists: dict[int, list[int]] = {each: [] for each in rows}
 
         def fits(partition: int, broker: int, lists: dict[int, list[int]] = lists, most: int = ceiling,
-                 held: Counter[int] = held) -> bool:  # fmt: skip
-            return held[broker] < most and racks[broker] not in {racks[each] for each in lists[partition]}
+                 topic_counts: Counter[int] = topic_counts) -> bool:  # fmt: skip
+            return topic_counts[broker] < most and racks[broker] not in {racks[each] for each in lists[partition]}
 
         for partition in rows:
             for broker in problem.replicas[partition].tolist():
                 if broker >= 0 and problem.targets[broker] and fits(partition, broker):
                     lists[partition].append(broker)
-                    held[broker] += 1
-        if _filled(lists, factor, targets, fits, held):
+                    topic_counts[broker] += 1
+        if _fill_lists(lists, factor, targets, fits, topic_counts):
             for partition, brokers in lists.items():
                 assignment[partition] = -1
                 assignment[partition, :factor] = brokers
     return assignment
 
 
-def _filled(
+def _fill_lists(
     lists: Mapping[int, list[int]],
     factor: int,
     targets: Sequence[int],
     fits: Callable[[int, int], bool],
-    held: Counter[int],
+    topic_counts: Counter[int],
 ) -> bool:
     """Give each partition the replicas that it lacks; False if one of them finds no broker."""
     for partition, brokers in lists.items():
@@ -179,8 +183,8 @@ def _filled(
             free = [broker for broker in targets if fits(partition, broker)]
             if not free:
                 return False
-            brokers.append(min(free, key=lambda each: (held[each], each)))
-            held[brokers[-1]] += 1
+            brokers.append(min(free, key=lambda each: (topic_counts[each], each)))
+            topic_counts[brokers[-1]] += 1
     return True
 
 
@@ -198,16 +202,16 @@ PLANS: Mapping[str, Callable[[Problem], IntArray]] = {
 }
 
 
-def _cells(found: Verdict) -> tuple[str, ...]:
-    least, needed = found.least_bytes, found.needed_bytes
+def _cells(result: Verdict) -> tuple[str, ...]:
+    least, needed = result.least_bytes, result.needed_bytes
     return (
-        found.case,
-        found.plan,
-        f"{found.violations:,}{'' if found.balance else ' (refused)'}",
-        " / ".join(found.balance) if found.balance else UNKNOWN,
-        gigabytes(found.bytes_moved),
+        result.case,
+        result.plan,
+        f"{result.violations:,}{'' if result.balance else ' (refused)'}",
+        " / ".join(result.balance) if result.balance else UNKNOWN,
+        gigabytes(result.bytes_moved),
         UNKNOWN if least is None else gigabytes(least),
         UNKNOWN if needed is None else gigabytes(needed),
-        UNKNOWN if needed is None else gigabytes(max(found.bytes_moved - needed, 0)),
-        f"{found.seconds:.1f}",
+        UNKNOWN if needed is None else gigabytes(max(result.bytes_moved - needed, 0)),
+        f"{result.seconds:.1f}",
     )

@@ -146,25 +146,25 @@ def on_spark(workers: int, work: Callable[[Any], Result]) -> tuple[Result, Spark
             children.look()
             before = dict(children.cpu_seconds)
             opened, cpu = perf_counter(), process_time()
-            made = work(spark)
+            result = work(spark)
             ended, cpu = perf_counter(), process_time() - cpu
             children.look()
-            below = children.cpu_since(before)
-    spent = cpu + sum(below)
+            child_seconds = children.cpu_since(before)
+    spent = cpu + sum(child_seconds)
     # All other workers run in parallel with the busiest one.
-    chain = spent - sum(below[1:workers])
-    return made, SparkCost(ended - started, opened - started, spent, chain, children.peak_bytes)
+    chain = spent - sum(child_seconds[1:workers])
+    return result, SparkCost(ended - started, opened - started, spent, chain, children.peak_bytes)
 
 
 def _descendants() -> list[Path]:
     """The folders of all processes below this one."""
     parents = {folder: _parent(folder) for folder in _PROCESSES.glob("[0-9]*")}
-    found, wanted = [], [(_PROCESSES / "self").resolve().name]
-    while wanted:
-        children = [folder for folder, parent in parents.items() if parent in wanted]
-        found += children
-        wanted = [folder.name for folder in children]
-    return found
+    descendants, parent_names = [], [(_PROCESSES / "self").resolve().name]
+    while parent_names:
+        children = [folder for folder, parent in parents.items() if parent in parent_names]
+        descendants += children
+        parent_names = [folder.name for folder in children]
+    return descendants
 
 
 def _parent(folder: Path) -> str:

@@ -69,25 +69,25 @@ def lines(scope: Scope) -> Iterator[str]:
 
 def sections_of(scope: Scope) -> tuple[str, ...]:
     """The sections asked for; if none, `OF_CASES` if cases are named, else all."""
-    wanted = scope.sections or (OF_CASES if scope.cases else SECTIONS)
-    return tuple(section for section in SECTIONS if section in wanted)
+    chosen = scope.sections or (OF_CASES if scope.cases else SECTIONS)
+    return tuple(section for section in SECTIONS if section in chosen)
 
 
 def _lines(scope: Scope) -> Iterator[str]:
-    said, figures = [], []
+    text_lines, figures = [], []
     for entry in _entries(scope):
         if isinstance(entry, Figures):
             figures.append(entry)
         else:
-            said.append(entry)
+            text_lines.append(entry)
             yield entry
     if scope.out:
-        files.write(scope.out, said, figures)
+        files.write(scope.out, text_lines, figures)
 
 
 def _entries(scope: Scope) -> Entries:
-    for number, section in enumerate(sections_of(scope)):
-        if number:
+    for index, section in enumerate(sections_of(scope)):
+        if index:
             yield ""
         yield from SECTIONS[section](scope)
 

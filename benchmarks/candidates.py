@@ -84,13 +84,13 @@ def measure(case: str) -> Speed:
     problem = build_problem.build(bench_cases.to_spec(bench_cases.make(case, SEED)))
     replicas = int(problem.replication_factors.sum())
     tables, from_tables = _from_tables(problem, _FROM_TABLES // replicas)
-    place, scoring = _one_by_one(problem, min(max(_PLACED // replicas, 10), 2_000))
+    place_seconds, score_seconds = _one_by_one(problem, min(max(_PLACED // replicas, 10), 2_000))
     solved = Candidates((CandidateRun("optimum", 1, problem.balance),))
     # The first run also imports the solver's modules, so only the second one counts.
     for _ in range(2):
         started = process_time()
         evaluate.scored(problem, solved, np.zeros(1, dtype=np.int64))
-    return Speed(case, replicas, tables, from_tables, place, scoring, process_time() - started)
+    return Speed(case, replicas, tables, from_tables, place_seconds, score_seconds, process_time() - started)
 
 
 def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | None]:
@@ -101,10 +101,10 @@ def _from_tables(problem: Problem, count: int) -> tuple[float | None, float | No
     drawn, numbers = sweep.drawn(problem, count), np.arange(count, dtype=np.int64)
     started = process_time()
     evaluate.scored(problem, drawn, numbers[:1])
-    made = process_time()
-    for at in range(0, count, _BLOCK):
-        evaluate.scored(problem, drawn, numbers[at : at + _BLOCK])
-    return made - started, count / (process_time() - made)
+    tables_made = process_time()
+    for begin in range(0, count, _BLOCK):
+        evaluate.scored(problem, drawn, numbers[begin : begin + _BLOCK])
+    return tables_made - started, count / (process_time() - tables_made)
 
 
 def _one_by_one(problem: Problem, count: int) -> tuple[float, float]:
@@ -113,11 +113,11 @@ def _one_by_one(problem: Problem, count: int) -> tuple[float, float]:
     basis = ScoringBasis.of(problem)
     score(basis, evaluate.propose(problem, rows, 0).assignment)
     started = process_time()
-    placed = [evaluate.propose(problem, rows, number).assignment for number in range(1, count + 1)]
-    between = process_time()
-    for assignment in placed:
+    assignments = [evaluate.propose(problem, rows, number).assignment for number in range(1, count + 1)]
+    all_placed = process_time()
+    for assignment in assignments:
         score(basis, assignment)
-    return (between - started) / count, (process_time() - between) / count
+    return (all_placed - started) / count, (process_time() - all_placed) / count
 
 
 def _cells(speed: Speed) -> tuple[str, ...]:

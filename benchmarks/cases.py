@@ -128,8 +128,8 @@ def _brokers(count: int, racks: int) -> tuple[Broker, ...]:
 def _brokers_after(name: str, recipe: Recipe, before: tuple[Broker, ...]) -> tuple[Broker, ...]:
     """The brokers after the change; those that stay keep their rack."""
     if name == "add-rack":
-        new = range(FIRST_BROKER + recipe.brokers_before, FIRST_BROKER + recipe.brokers_after)
-        return before + tuple(Broker(broker, f"r{recipe.racks_before}") for broker in new)
+        ids = range(FIRST_BROKER + recipe.brokers_before, FIRST_BROKER + recipe.brokers_after)
+        return before + tuple(Broker(broker, f"r{recipe.racks_before}") for broker in ids)
     if recipe.brokers_after < recipe.brokers_before:
         return before[: recipe.brokers_after]
     return _brokers(recipe.brokers_after, recipe.racks_after)
@@ -157,4 +157,4 @@ def _topics(case: BenchCase) -> Iterable[Topic]:
     bounds = np.searchsorted(case.topic_of, np.arange(len(case.topic_names) + 1)).tolist()
     for name, first, end in zip(case.topic_names, bounds, bounds[1:], strict=False):
         rows = zip(ids[first:end], replicas[first:end], sizes[first:end], strict=True)
-        yield Topic(name, tuple(Partition(i, tuple(held), held[0], None, size) for i, held, size in rows))
+        yield Topic(name, tuple(Partition(i, tuple(brokers), brokers[0], None, size) for i, brokers, size in rows))

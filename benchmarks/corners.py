@@ -67,19 +67,19 @@ def entries(seeds: dict[str, range] | None = None) -> Entries:
     """The corners' Markdown, each line as soon as it is measured."""
     yield from ("## Slow corners: partitions as large as the windows, brokers all unlike", "")
     yield from head(_COLUMNS)
-    for kind, each in (SEEDS if seeds is None else seeds).items():
-        for seed in each:
+    for kind, seed_range in (SEEDS if seeds is None else seeds).items():
+        for seed in seed_range:
             # Each candidate of a wide cluster takes as long as a plan, so only small clusters try all.
-            corner = apart(measure, kind, seed, whole=kind == SMALL)
+            corner = apart(measure, kind, seed, try_all=kind == SMALL)
             yield Figures("corners", asdict(corner))
             yield row(_cells(corner))
 
 
-def measure(kind: str, seed: int, *, whole: bool = True) -> Corner:
-    """Make a cluster, plan it, and with `whole` also try all candidates of a what-if, in this process."""
+def measure(kind: str, seed: int, *, try_all: bool = True) -> Corner:
+    """Make a cluster, plan it, and with `try_all` also try all candidates of a what-if, in this process."""
     solved = solve(make(kind, seed))
     problem, started = solved.problem, perf_counter()
-    if whole:
+    if try_all:
         evaluate.run(problem, candidates(problem, Sweep()))
     return Corner(
         kind=kind,
@@ -90,7 +90,7 @@ def measure(kind: str, seed: int, *, whole: bool = True) -> Corner:
         least_bytes=solved.least_bytes,
         not_kept=len(relaxed(ScoringBasis.of(problem), solved.assignment)),
         plan_seconds=solved.solve_seconds,
-        whatif_seconds=perf_counter() - started if whole else None,
+        whatif_seconds=perf_counter() - started if try_all else None,
     )
 
 
@@ -105,10 +105,12 @@ def _small(rng: np.random.Generator) -> Spec:
     """31 to 95 partitions on 8 to 20 brokers; up to two more may join, and one may leave."""
     count = int(rng.integers(8, 21))
     brokers = _brokers(rng, count, racks=int(rng.integers(1, 5)), classes=int(rng.integers(1, 3)))
-    topics = _topics(rng, brokers, int(rng.integers(31, 96)), each=12, tail=float(rng.uniform(1.0, 2.0)))
+    topics = _topics(rng, brokers, int(rng.integers(31, 96)), topic_size=12, tail=float(rng.uniform(1.0, 2.0)))
     spreads = [Tolerance.parse(str(rng.choice(_SPREADS))) for _ in range(2)]
     balance = Balance(replicas=spreads[0], topic_replicas=spreads[1], disk=Tolerance.parse(str(rng.choice(_DISKS))))
-    joining = tuple(Broker(100 + at, brokers[at].rack, brokers[at].disk_bytes) for at in range(int(rng.integers(0, 3))))
+    joining = tuple(
+        Broker(100 + index, brokers[index].rack, brokers[index].disk_bytes) for index in range(int(rng.integers(0, 3)))
+    )
     leaving = (brokers[-1].id,) if rng.integers(2) else ()
     return Spec(Cluster("corner", brokers, topics), Changes(joining, leaving), balance=balance)
 
@@ -118,9 +120,9 @@ def _wide(rng: np.random.Generator, kind: str) -> Spec:
     brokers = _brokers(rng, 200, racks=5, classes=8)
     topics = _topics(rng, brokers, *((4_000, 40) if kind == HEAVY else (12_000, 60)), tail=1.0)
     if kind == OVERFULL:
-        held = sum(each.size_bytes or 0 for topic in topics for each in topic.partitions for _ in each.replicas)
-        part = _ROOM * held / sum(broker.disk_bytes or 0 for broker in brokers)
-        brokers = tuple(replace(broker, disk_bytes=int(part * (broker.disk_bytes or 0))) for broker in brokers)
+        stored_bytes = sum(each.size_bytes or 0 for topic in topics for each in topic.partitions for _ in each.replicas)
+        factor = _ROOM * stored_bytes / sum(broker.disk_bytes or 0 for broker in brokers)
+        brokers = tuple(replace(broker, disk_bytes=int(factor * (broker.disk_bytes or 0))) for broker in brokers)
     return Spec(Cluster("corner", brokers, topics), Changes(), balance=Balance(disk=Tolerance.parse("10%")))
 
 
@@ -137,37 +139,39 @@ def _spread(rng: np.random.Generator) -> Spec:
 
 def _in_three_racks(rng: np.random.Generator, brokers: int, partitions: int, tail: float, balance: Balance) -> Spec:
     """Like brokers in three racks, one more in each; each partition has a replica in each rack."""
-    every = tuple(Broker(at, f"r{at % 3}") for at in range(brokers + 3))
+    all_brokers = tuple(Broker(broker, f"r{broker % 3}") for broker in range(brokers + 3))
     topics: list[Topic] = []
-    while (left := partitions - sum(len(topic.partitions) for topic in topics)) > 0:
+    while (remaining := partitions - sum(len(topic.partitions) for topic in topics)) > 0:
         rows = []
-        for number in range(min(left, int(rng.integers(1, 41)))):
-            held = tuple(int(3 * rng.integers(brokers // 3) + rack) for rack in rng.permutation(3))
-            rows.append(Partition(number, held, held[0], None, int(rng.lognormal(24, tail))))
+        for partition in range(min(remaining, int(rng.integers(1, 41)))):
+            replicas = tuple(int(3 * rng.integers(brokers // 3) + rack) for rack in rng.permutation(3))
+            rows.append(Partition(partition, replicas, replicas[0], None, int(rng.lognormal(24, tail))))
         topics.append(Topic(f"t{len(topics):03}", tuple(rows)))
-    return Spec(Cluster("corner", every[:brokers], tuple(topics)), Changes(every[brokers:]), balance=balance)
+    return Spec(
+        Cluster("corner", all_brokers[:brokers], tuple(topics)), Changes(all_brokers[brokers:]), balance=balance
+    )
 
 
 def _brokers(rng: np.random.Generator, count: int, racks: int, classes: int) -> tuple[Broker, ...]:
-    disks = [int(4e12 * (1 + at)) for at in range(classes)]
-    return tuple(Broker(at, f"r{rng.integers(racks)}", int(rng.choice(disks))) for at in range(1, count + 1))
+    disks = [int(4e12 * (1 + index)) for index in range(classes)]
+    return tuple(Broker(broker, f"r{rng.integers(racks)}", int(rng.choice(disks))) for broker in range(1, count + 1))
 
 
 def _topics(
-    rng: np.random.Generator, brokers: Sequence[Broker], count: int, each: int, tail: float
+    rng: np.random.Generator, brokers: Sequence[Broker], count: int, topic_size: int, tail: float
 ) -> tuple[Topic, ...]:
-    """`count` partitions of log-normal sizes, in topics of up to `each`, with replication factors 1 to 3."""
+    """`count` partitions of log-normal sizes, in topics of up to `topic_size`, with replication factors 1 to 3."""
     topics: list[Topic] = []
-    left, ids = count, [broker.id for broker in brokers]
-    while left:
-        partitions, factor = min(left, int(rng.integers(1, each, endpoint=True))), int(rng.integers(1, 4))
+    remaining, ids = count, [broker.id for broker in brokers]
+    while remaining:
+        partitions, factor = min(remaining, int(rng.integers(1, topic_size, endpoint=True))), int(rng.integers(1, 4))
         rows = []
-        for number in range(partitions):
-            held = tuple(rng.permutation(ids)[:factor].tolist())
+        for partition in range(partitions):
+            replicas = tuple(rng.permutation(ids)[:factor].tolist())
             size = int(rng.lognormal(24, tail))
-            rows.append(Partition(number, held, held[0], None, size))
+            rows.append(Partition(partition, replicas, replicas[0], None, size))
         topics.append(Topic(f"t{len(topics):03}", tuple(rows)))
-        left -= partitions
+        remaining -= partitions
     return tuple(topics)
 
 

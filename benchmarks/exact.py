@@ -40,19 +40,19 @@ class Outside:
 
 @dataclass(frozen=True)
 class Least:
-    """The minimum of an amount over all plans: at least `proven`; `found` is the best plan's, None if there is none."""
+    """The minimum of an amount over all plans: at least `proven`; `best` is the best plan's, None if there is none."""
 
     proven: int
-    found: int | None
+    best: int | None
 
     @property
     def exact(self) -> int | None:
         """The minimum, None if it isn't known."""
-        return self.found if self.found == self.proven else None
+        return self.best if self.best == self.proven else None
 
 
 @dataclass(frozen=True, eq=False)
-class _Count:
+class _CountWindow:
     """A window of counts: (2, Bt) bounds of held replicas of `rows`, the `starts` where it may begin, its spread."""
 
     rows: tuple[int, ...]
@@ -63,7 +63,7 @@ class _Count:
 
 
 @dataclass(frozen=True, eq=False)
-class _Load:
+class _LoadWindow:
     """A window (2, Bt) of a load; `weights` has the load of a replica of each row; a unit outside weighs `scale`."""
 
     bounds: LongArray
@@ -77,22 +77,24 @@ class Judge:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.targets = np.flatnonzero(problem.targets).tolist()
-        self._counts = tuple(_counts(problem))
-        self._loads = tuple(_loads(problem))
+        self._counts = tuple(_count_windows(problem))
+        self._loads = tuple(_load_windows(problem))
 
     def outside(self, assignment: IntArray) -> Outside:
         """How far a plan (P, W) is outside of its windows."""
-        here = np.array([[(row == broker).any() for broker in self.targets] for row in assignment])
-        total = sum(min(self._weights(count, here[list(count.rows)].sum(axis=0))) for count in self._counts)
-        beyond = [_beyond(load.bounds, load.weights @ here) for load in self._loads]
-        loads = sum(int(each.sum()) * load.scale for each, load in zip(beyond, self._loads, strict=True))
-        return Outside(total, loads, tuple(int(each.max(initial=0)) for each in beyond))
+        is_on = np.array([[(row == broker).any() for broker in self.targets] for row in assignment])
+        replica_weight = sum(min(self._weights(count, is_on[list(count.rows)].sum(axis=0))) for count in self._counts)
+        excess = [_excess(load.bounds, load.weights @ is_on) for load in self._loads]
+        loads = sum(int(each.sum()) * load.scale for each, load in zip(excess, self._loads, strict=True))
+        return Outside(replica_weight, loads, tuple(int(each.max(initial=0)) for each in excess))
 
     def copied(self, assignment: IntArray) -> int:
         """Bytes that a plan (P, W) copies."""
         sizes = self.problem.size_bytes.tolist()
         rows = [set(row) - {-1} for row in assignment.tolist()]
-        return sum(len(now - set(_held(self.problem, row))) * sizes[row] for row, now in enumerate(rows))
+        return sum(
+            len(brokers - set(_replicas_today(self.problem, row))) * sizes[row] for row, brokers in enumerate(rows)
+        )
 
     def least_replicas(self) -> Least:
         """The least weight of replicas outside of windows."""
@@ -111,23 +113,23 @@ class Judge:
         if most is not None:
             model.solver.add(model.replicas <= most.replicas)
             model.solver.add(model.loads <= most.loads)
-            for beyond, furthest in zip(model.beyond, most.furthest, strict=True):
-                for each in beyond:
+            for broker_excess, furthest in zip(model.excess, most.furthest, strict=True):
+                for each in broker_excess:
                     model.solver.add(each <= furthest)
         return model.least(model.bytes)
 
-    def _weights(self, count: _Count, held: LongArray) -> Iterator[int]:
-        yield sum(_weight(int(units), count.price) for units in _beyond(count.bounds, held))
+    def _weights(self, count: _CountWindow, counts: LongArray) -> Iterator[int]:
+        yield sum(_weight(int(units), count.price) for units in _excess(count.bounds, counts))
         for low in count.starts:
-            yield sum(_weight(max(low - n, n - low - count.spread, 0), count.price) for n in held.tolist())
+            yield sum(_weight(max(low - n, n - low - count.spread, 0), count.price) for n in counts.tolist())
 
     @property
-    def counts(self) -> tuple[_Count, ...]:
+    def counts(self) -> tuple[_CountWindow, ...]:
         """All windows of counts."""
         return self._counts
 
     @property
-    def loads(self) -> tuple[_Load, ...]:
+    def loads(self) -> tuple[_LoadWindow, ...]:
         """All windows of loads."""
         return self._loads
 
@@ -138,24 +140,26 @@ class _Model:
     def __init__(self, judge: Judge) -> None:
         self.solver = cp_model.CpModel()
         problem = judge.problem
-        self._on: list[dict[int, Any]] = []
+        self._is_on: list[dict[int, Any]] = []
         copied: list[Any] = []
         for row in range(problem.rows):
             sets = options(problem, row)
             chosen = [self.solver.new_bool_var("") for _ in sets]
             self.solver.add_exactly_one(chosen)
-            on = {b: sum(v for v, each in zip(chosen, sets, strict=True) if b in each) for b in judge.targets}
-            self._on.append(on)
-            size, today = int(problem.size_bytes[row]), set(_held(problem, row))
+            is_on = {b: sum(v for v, each in zip(chosen, sets, strict=True) if b in each) for b in judge.targets}
+            self._is_on.append(is_on)
+            size, today = int(problem.size_bytes[row]), set(_replicas_today(problem, row))
             copied += [v * (size * len(set(each) - today)) for v, each in zip(chosen, sets, strict=True)]
         self.bytes = sum(copied)
         self.replicas = sum(self._count(count, judge.targets) for count in judge.counts)
-        self.beyond = [self._load(load, judge.targets) for load in judge.loads]
-        self.loads = sum(load.scale * each for load, of in zip(judge.loads, self.beyond, strict=True) for each in of)
+        self.excess = [self._load(load, judge.targets) for load in judge.loads]
+        self.loads = sum(
+            load.scale * each for load, excesses in zip(judge.loads, self.excess, strict=True) for each in excesses
+        )
 
-    def least(self, what: Any) -> Least:
+    def least(self, expression: Any) -> Least:
         """The minimum of an expression."""
-        self.solver.minimize(what)
+        self.solver.minimize(expression)
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.max_deterministic_time = _MOST_WORK
@@ -163,53 +167,53 @@ class _Model:
         solver.parameters.cp_model_presolve = False
         status = solver.solve(self.solver)
         proven = round(solver.best_objective_bound) if status != cp_model.INFEASIBLE else 1 << 62
-        found = round(solver.objective_value) if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
-        return Least(found if status == cp_model.OPTIMAL and found is not None else proven, found)
+        best = round(solver.objective_value) if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
+        return Least(best if status == cp_model.OPTIMAL and best is not None else proven, best)
 
-    def _count(self, count: _Count, brokers: Sequence[int]) -> Any:
+    def _count(self, count: _CountWindow, brokers: Sequence[int]) -> Any:
         """The weight of counts outside of a window, which may begin at any of its starts."""
         total = []
-        low = self._low(count)
-        for at, broker in enumerate(brokers):
-            held = sum(self._on[row][broker] for row in count.rows)
+        edges = self._edges(count)
+        for index, broker in enumerate(brokers):
+            replica_count = sum(self._is_on[row][broker] for row in count.rows)
             for sign in (1, -1):
                 steps = [self.solver.new_int_var(0, min(units, 10**6), "") for units, _ in EXCESS_STEPS]
-                edge = low[at][0] if sign > 0 else -low[at][1]
-                self.solver.add(sign * held + sum(steps) >= edge)
+                edge = edges[index][0] if sign > 0 else -edges[index][1]
+                self.solver.add(sign * replica_count + sum(steps) >= edge)
                 pairs = zip(steps, EXCESS_STEPS, strict=True)
                 total += [units * (step * count.price) for units, (_, step) in pairs]
         return sum(total)
 
-    def _low(self, count: _Count) -> list[tuple[Any, Any]]:
+    def _edges(self, count: _CountWindow) -> list[tuple[Any, Any]]:
         """The edges of a window on each broker: as asked for, or from one start that is the same on all brokers."""
-        asked = [(int(low), int(high)) for low, high in count.bounds.T]
+        bounds = [(int(low), int(high)) for low, high in count.bounds.T]
         if not count.starts:
-            return asked
-        begins = [self.solver.new_bool_var("") for _ in range(1 + len(count.starts))]
-        self.solver.add_exactly_one(begins)
-        start = sum(low * each for low, each in zip(count.starts, begins[1:], strict=True))
-        anywhere = start, start + sum(count.spread * each for each in begins[1:])
-        return [(low * begins[0] + anywhere[0], high * begins[0] + anywhere[1]) for low, high in asked]
+            return bounds
+        is_start = [self.solver.new_bool_var("") for _ in range(1 + len(count.starts))]
+        self.solver.add_exactly_one(is_start)
+        start = sum(low * each for low, each in zip(count.starts, is_start[1:], strict=True))
+        anywhere = start, start + sum(count.spread * each for each in is_start[1:])
+        return [(low * is_start[0] + anywhere[0], high * is_start[0] + anywhere[1]) for low, high in bounds]
 
-    def _load(self, load: _Load, brokers: Sequence[int]) -> list[Any]:
+    def _load(self, load: _LoadWindow, brokers: Sequence[int]) -> list[Any]:
         """How far outside of the window each broker is."""
-        outside = []
-        for at, broker in enumerate(brokers):
-            held = sum(int(weight) * on[broker] for weight, on in zip(load.weights, self._on, strict=True))
-            low, high = load.bounds[:, at].tolist()
-            beyond = self.solver.new_int_var(0, int(load.weights.sum()) + max(low, 0), "")
-            self.solver.add(held + beyond >= low)
+        excesses = []
+        for index, broker in enumerate(brokers):
+            load_on = sum(int(weight) * is_on[broker] for weight, is_on in zip(load.weights, self._is_on, strict=True))
+            low, high = load.bounds[:, index].tolist()
+            excess = self.solver.new_int_var(0, int(load.weights.sum()) + max(low, 0), "")
+            self.solver.add(load_on + excess >= low)
             if high < _OPEN:
-                self.solver.add(held - beyond <= high)
-            outside.append(beyond)
-        return outside
+                self.solver.add(load_on - excess <= high)
+            excesses.append(excess)
+        return excesses
 
 
 def options(problem: Problem, row: int) -> list[tuple[int, ...]]:
     """The sets of brokers that a partition may be on: today's if it may not move, else those most even over racks."""
     free = problem.movable[row] and (problem.forced[row] or problem.rebalance == "all")
     if not free:
-        return [_held(problem, row)]
+        return [_replicas_today(problem, row)]
     usable = problem.targets if problem.allowed is None else problem.targets & problem.allowed[problem.topic_of[row]]
     sets = list(combinations(np.flatnonzero(usable).tolist(), int(problem.replication_factors[row])))
     if not problem.racks_matter:
@@ -218,24 +222,24 @@ def options(problem: Problem, row: int) -> list[tuple[int, ...]]:
     return [each for each, crowd in zip(sets, crowding, strict=True) if crowd == min(crowding)]
 
 
-def _held(problem: Problem, row: int) -> tuple[int, ...]:
+def _replicas_today(problem: Problem, row: int) -> tuple[int, ...]:
     return tuple(broker for broker in problem.replicas[row].tolist() if broker >= 0)
 
 
-def _counts(problem: Problem) -> Iterator[_Count]:
-    wanted, balance, fair = windows(problem, problem.balance), problem.balance, fair_shares(problem)
-    alike = bool(np.ptp(disk_weights(problem)) == 0)
-    every = tuple(range(problem.rows))
+def _count_windows(problem: Problem) -> Iterator[_CountWindow]:
+    target_windows, balance, fair = windows(problem, problem.balance), problem.balance, fair_shares(problem)
+    are_alike = bool(np.ptp(disk_weights(problem)) == 0)
+    all_rows = tuple(range(problem.rows))
     for topic in range(len(problem.topic_names)):
         rows = tuple(np.flatnonzero(problem.topic_of == topic).tolist())
         share = fair.topic_replicas.count[topic] / fair.topic_replicas.parts[topic]
-        bounds = wanted.topic_replicas[:, topic]
+        bounds = target_windows.topic_replicas[:, topic]
         everywhere = problem.allowed_targets is None or bool(problem.allowed_targets[topic].all())
-        starts = _starts(problem, balance.topic_replicas, rows, share, bounds, alike and everywhere, 2)
-        yield _Count(rows, bounds, TOPIC_PRICE, starts, int(balance.topic_replicas.value))
+        starts = _starts(problem, balance.topic_replicas, rows, share, bounds, are_alike and everywhere, 2)
+        yield _CountWindow(rows, bounds, TOPIC_PRICE, starts, int(balance.topic_replicas.value))
     share = fair.replicas.count[0] / fair.replicas.parts[0]
-    starts = _starts(problem, balance.replicas, every, share, wanted.replicas, alike, 1)
-    yield _Count(every, wanted.replicas, BROKER_PRICE, starts, int(balance.replicas.value))
+    starts = _starts(problem, balance.replicas, all_rows, share, target_windows.replicas, are_alike, 1)
+    yield _CountWindow(all_rows, target_windows.replicas, BROKER_PRICE, starts, int(balance.replicas.value))
 
 
 def _starts(
@@ -244,47 +248,50 @@ def _starts(
     rows: tuple[int, ...],
     share: Any,
     bounds: LongArray,
-    alike: bool,
+    are_alike: bool,
     least: int,
 ) -> range:
     """Where a spread's window may begin: at each start with which brokers alike can hold all replicas within it."""
     if tolerance.kind != "spread" or tolerance.value < least:
         return range(0)
     spread, brokers = int(tolerance.value), int(problem.targets.sum())
-    same = bool((bounds == bounds[:, :1]).all())
+    are_same = bool((bounds == bounds[:, :1]).all())
     # With a spread of one, brokers with other shares have other windows, and those stay as they are.
-    fits = alike and spread > 1 and int(np.floor(share.max())) - int(np.ceil(share.min())) <= spread
-    if not (same or fits):
+    fits = are_alike and spread > 1 and int(np.floor(share.max())) - int(np.ceil(share.min())) <= spread
+    if not (are_same or fits):
         return range(0)
     targets = problem.targets
-    free = problem.movable & (problem.forced | (problem.rebalance == "all"))
-    held = sum(
+    may_move = problem.movable & (problem.forced | (problem.rebalance == "all"))
+    replica_count = sum(
         int(problem.replication_factors[row])
-        if free[row]
-        else sum(bool(targets[broker]) for broker in _held(problem, row))
+        if may_move[row]
+        else sum(bool(targets[broker]) for broker in _replicas_today(problem, row))
         for row in rows
     )
-    return range(max(-(-held // brokers) - spread, 0), held // brokers + 1)
+    return range(max(-(-replica_count // brokers) - spread, 0), replica_count // brokers + 1)
 
 
-def _loads(problem: Problem) -> Iterator[_Load]:
-    wanted = windows(problem, problem.balance)
-    rows = problem.movable & (problem.forced | (problem.rebalance == "all"))
-    size = (problem.size_bytes * problem.replication_factors)[rows].sum()
-    for bounds, weights in ((wanted.disk, problem.size_bytes), (wanted.network_in, problem.bytes_in_per_sec)):
+def _load_windows(problem: Problem) -> Iterator[_LoadWindow]:
+    target_windows = windows(problem, problem.balance)
+    may_move = problem.movable & (problem.forced | (problem.rebalance == "all"))
+    size = (problem.size_bytes * problem.replication_factors)[may_move].sum()
+    for bounds, weights in (
+        (target_windows.disk, problem.size_bytes),
+        (target_windows.network_in, problem.bytes_in_per_sec),
+    ):
         if bounds is not None:
-            total = int((weights * problem.replication_factors)[rows].sum())
-            yield _Load(bounds, weights, max(1, int(size) // total) if total else 1)
+            total = int((weights * problem.replication_factors)[may_move].sum())
+            yield _LoadWindow(bounds, weights, max(1, int(size) // total) if total else 1)
 
 
-def _beyond(bounds: LongArray, held: LongArray) -> LongArray:
-    return np.maximum(bounds[0] - held, 0) + np.maximum(held - bounds[1], 0)
+def _excess(bounds: LongArray, amounts: LongArray) -> LongArray:
+    return np.maximum(bounds[0] - amounts, 0) + np.maximum(amounts - bounds[1], 0)
 
 
 def _weight(units: int, price: int) -> int:
     total = 0
     for count, step in EXCESS_STEPS:
-        taken = min(units, count)
-        total += taken * step * price
-        units -= taken
+        counted = min(units, count)
+        total += counted * step * price
+        units -= counted
     return total

@@ -28,12 +28,12 @@ def cluster(number: int) -> Problem:
     if rng.random() < 0.1:
         # Partitions that a budget leaves for later stay where they are.
         waiting = problem.movable & (rng.random(problem.rows) < 0.4)
-        held = (problem.replicas >= 0).sum(axis=1).astype(np.int32)
+        replica_counts = (problem.replicas >= 0).sum(axis=1).astype(np.int32)
         problem = replace(
             problem,
             movable=problem.movable & ~waiting,
             deferred=waiting & problem.forced,
-            replication_factors=np.where(waiting, held, problem.replication_factors),
+            replication_factors=np.where(waiting, replica_counts, problem.replication_factors),
         )
     return problem
 
@@ -44,31 +44,34 @@ def _with_placement(rng: np.random.Generator, spec: Spec) -> Spec:
     ids = [broker.id for broker in (*spec.cluster.brokers, *spec.changes.add_brokers)]
     for _ in range(20):
         exclusive = bool(rng.random() < 0.5)
-        dealt = rng.permutation(ids).tolist()
+        shuffled = rng.permutation(ids).tolist()
         cut = int(rng.integers(1, len(ids)))
         sets = [(rng.permutation(ids)[: int(rng.integers(1, len(ids) + 1))].tolist()) for _ in range(2)]
         if exclusive:
-            sets = [dealt[:cut], dealt[cut:]]
+            sets = [shuffled[:cut], shuffled[cut:]]
         chosen = rng.permutation(names)[: int(rng.integers(1, 3))].tolist()
         rules = zip(chosen, sets, strict=False)
-        placed = replace(
+        placed_spec = replace(
             spec, placement=tuple(PlacementRuleRow(n, f"of {n}", tuple(each), exclusive) for n, each in rules)
         )
-        problem = build(placed)
+        problem = build(placed_spec)
         usable = problem.allowed_targets
         assert usable is not None
-        enough = usable.sum(axis=1)[problem.topic_of] >= problem.replication_factors
-        if enough.all() and not (misplaced(problem, problem.replicas) & ~problem.movable).any():
-            return placed
+        has_enough = usable.sum(axis=1)[problem.topic_of] >= problem.replication_factors
+        if has_enough.all() and not (misplaced(problem, problem.replicas) & ~problem.movable).any():
+            return placed_spec
     return spec
 
 
 def _spec(rng: np.random.Generator) -> Spec:
     count = int(rng.integers(3, 7))
-    racked = rng.random() < 0.5
-    stated = rng.random() < 0.2
-    today = [_broker(rng, each, racked=racked, stated=stated) for each in range(1, count + 1)]
-    added = [_broker(rng, count + 1 + each, racked=racked, stated=stated) for each in range(int(rng.integers(0, 3)))]
+    has_racks = rng.random() < 0.5
+    has_disks = rng.random() < 0.2
+    today = [_broker(rng, each, has_rack=has_racks, has_disk=has_disks) for each in range(1, count + 1)]
+    added = [
+        _broker(rng, count + 1 + each, has_rack=has_racks, has_disk=has_disks)
+        for each in range(int(rng.integers(0, 3)))
+    ]
     leaving = rng.permutation(count)[: int(rng.integers(0, 3))] + 1 if rng.random() < 0.4 else np.zeros(0, dtype=int)
     staying = count - len(leaving) + len(added)
     replaced = list(zip(leaving.tolist(), [each.id for each in added], strict=False)) if rng.random() < 0.3 else []
@@ -92,7 +95,7 @@ def _spec(rng: np.random.Generator) -> Spec:
             add_brokers=tuple(added),
             remove_brokers=tuple(removed),
             replace_brokers=tuple(replaced),
-            set_racks=tuple((each.id, str(rng.choice(_RACKS))) for each in moved) if racked else (),
+            set_racks=tuple((each.id, str(rng.choice(_RACKS))) for each in moved) if has_racks else (),
             set_replication_factor=factors,
             rebalance=rebalance,
         ),
@@ -102,31 +105,33 @@ def _spec(rng: np.random.Generator) -> Spec:
     )
 
 
-def _broker(rng: np.random.Generator, number: int, *, racked: bool, stated: bool) -> Broker:
-    disk = int(rng.choice([200, 400, 1000])) * _GB if stated else None
-    return Broker(number, str(rng.choice(_RACKS)) if racked else None, disk_bytes=disk)
+def _broker(rng: np.random.Generator, number: int, *, has_rack: bool, has_disk: bool) -> Broker:
+    disk = int(rng.choice([200, 400, 1000])) * _GB if has_disk else None
+    return Broker(number, str(rng.choice(_RACKS)) if has_rack else None, disk_bytes=disk)
 
 
 def _topics(rng: np.random.Generator, brokers: int, most: int) -> list[Topic]:
     topics: list[Topic] = []
-    left = int(rng.integers(3, _MOST_PARTITIONS + 1))
-    while left:
-        rows = int(rng.integers(1, min(left, 5) + 1))
-        left -= rows
+    remaining = int(rng.integers(3, _MOST_PARTITIONS + 1))
+    while remaining:
+        rows = int(rng.integers(1, min(remaining, 5) + 1))
+        remaining -= rows
         factor, scale = int(rng.integers(1, most + 1)), float(rng.choice([1, 10, 70]))
         partitions = [
             Partition(
-                at,
+                number,
                 tuple((rng.permutation(brokers)[:factor] + 1).tolist()),
                 None,
                 None,
                 int(rng.lognormal(0, 0.6) * scale * 1000) * (_GB // 1000),
                 int(rng.integers(0, 5000)),
             )
-            for at in range(rows)
+            for number in range(rows)
         ]
-        led = [replace(each, leader=None if rng.random() < 0.03 else each.replicas[0]) for each in partitions]
-        topics.append(Topic(f"t{len(topics)}", tuple(led)))
+        led_partitions = [
+            replace(each, leader=None if rng.random() < 0.03 else each.replicas[0]) for each in partitions
+        ]
+        topics.append(Topic(f"t{len(topics)}", tuple(led_partitions)))
     return topics
 
 

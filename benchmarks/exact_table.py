@@ -66,29 +66,29 @@ def judged(number: int) -> Verdict | None:
     seconds = perf_counter() - started
     judge = Judge(problem)
     outside, moved = judge.outside(solution.assignment), judge.copied(solution.assignment)
-    free = problem.rebalance == "all"
-    least = judge.least_bytes(outside if free else None)
+    is_free = problem.rebalance == "all"
+    least = judge.least_bytes(outside if is_free else None)
     faults = [str(violation) for violation in independent_check.check(problem, solution.assignment)]
-    reached, told = (outside.replicas, outside.loads), _told_outside(solution)
+    reached, told_outside = (outside.replicas, outside.loads), _told_outside(solution)
     truth: tuple[Least, Least] | None = None
     # If only partitions that must move may move, the windows don't matter.
-    known = (0, 0) if free else (None, None)
-    if free and any(reached):
+    default_least = (0, 0) if is_free else (None, None)
+    if is_free and any(reached):
         truth = judge.least_replicas(), judge.least_loads(outside.replicas)
-        faults += _faults("outside", told, truth)
+        faults += _faults("outside", told_outside, truth)
     # If nothing may move there is only one plan, and no certificate. Windows that gave way to a disk limit are wider
     # than those that the judge knows.
-    if free and solution.certificate is not None and not solution.wider and _allowed(solution) != reached:
+    if is_free and solution.certificate is not None and not solution.wider and _allowed(solution) != reached:
         faults.append(f"the bound is for plans outside by {_allowed(solution)}, this one is by {reached}")
     return Verdict(
         number=number,
-        windows="aside" if not free else "relaxed" if any(reached) else "hold",
+        windows="aside" if not is_free else "relaxed" if any(reached) else "hold",
         moved=moved,
         told=solution.least_bytes,
         least=least.exact,
         outside=reached,
-        told_outside=told,
-        least_outside=known if truth is None else (truth[0].exact, truth[1].exact),
+        told_outside=told_outside,
+        least_outside=default_least if truth is None else (truth[0].exact, truth[1].exact),
         seconds=seconds,
         faults=(*faults, *_faults("moved", (solution.least_bytes,), (least,))),
     )
@@ -99,7 +99,7 @@ def entries(clusters: int) -> Entries:
     yield from (f"## Beside an exact solver, {clusters:,} small random clusters", "")
     verdicts: list[Verdict] = []
     for first in range(0, clusters, _AT_ONCE):
-        for verdict in apart(_several, first, min(first + _AT_ONCE, clusters)):
+        for verdict in apart(_judge_range, first, min(first + _AT_ONCE, clusters)):
             yield Figures("exact", {**asdict(verdict), "faults": list(verdict.faults)})
             yield from (f"- cluster {verdict.number}: {fault}" for fault in verdict.faults)
             verdicts.append(verdict)
@@ -119,9 +119,9 @@ _LEGEND = (
 )
 
 
-def _several(first: int, end: int) -> list[Verdict]:
-    found = (judged(number) for number in range(first, end))
-    return [verdict for verdict in found if verdict is not None]
+def _judge_range(first: int, end: int) -> list[Verdict]:
+    verdicts = (judged(number) for number in range(first, end))
+    return [verdict for verdict in verdicts if verdict is not None]
 
 
 def _cells(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -138,8 +138,10 @@ def _cells(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
 
 
 def _least_outside(verdicts: Sequence[Verdict], side: int) -> str:
-    known = [verdict for verdict in verdicts if verdict.least_outside[side] is not None]
-    return f"{sum(each.outside[side] == each.least_outside[side] for each in known):,} of {len(known):,}"
+    known_verdicts = [verdict for verdict in verdicts if verdict.least_outside[side] is not None]
+    return (
+        f"{sum(each.outside[side] == each.least_outside[side] for each in known_verdicts):,} of {len(known_verdicts):,}"
+    )
 
 
 def _median_and_worst(gaps: Sequence[float]) -> str:
@@ -163,12 +165,12 @@ def _allowed(solution: Proposal) -> tuple[int, int]:
     return certificate.outside.allowed.replicas, certificate.outside.allowed.loads
 
 
-def _faults(what: str, told: Sequence[int], truth: Sequence[Least]) -> list[str]:
+def _faults(subject: str, claims: Sequence[int], minima: Sequence[Least]) -> list[str]:
     """A sentence for each claimed minimum above the amount of a plan that the solver found."""
     return [
-        f"{what}: at least {claim:,} is told, {least.found} is possible"
-        for claim, least in zip(told, truth, strict=True)
-        if least.found is not None and claim > least.found
+        f"{subject}: at least {claim:,} is told, {least.best} is possible"
+        for claim, least in zip(claims, minima, strict=True)
+        if least.best is not None and claim > least.best
     ]
 
 

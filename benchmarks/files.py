@@ -39,12 +39,12 @@ def check(folder: Path) -> None:
         raise SetupError(f"--out {folder}: the folder can't be made: {error.strerror}") from error
 
 
-def write(folder: Path, said: Sequence[str], figures: Sequence[Figures]) -> None:
+def write(folder: Path, lines: Sequence[str], figures: Sequence[Figures]) -> None:
     """Write `bench.md`, `bench.json` and the plots of the measured tables into an existing folder."""
     names = sorted({each.table for each in figures})
     tables = {table: [each.values for each in figures if each.table == table] for table in names}
     files = {
-        "bench.md": "\n".join([*said, ""]).encode(),
+        "bench.md": "\n".join([*lines, ""]).encode(),
         "bench.json": canonical_json(tables).encode(),
         **{f"{name}.svg": draw(tables[name]) for name, draw in PLOTS.items() if name in tables},
     }
@@ -73,13 +73,15 @@ def sweep(timings: Rows) -> bytes:
     with _panels() as (axes, image):
         jobs = list(dict.fromkeys(timing["job"] for timing in timings))
         for panel, job in zip(axes, jobs, strict=False):
-            mine = [timing for timing in timings if timing["job"] == job and timing["workers"]]
-            workers = [timing["workers"] for timing in mine]
-            whole = [timing["seconds"] for timing in mine]
-            alone = [timing["seconds"] - timing["session_seconds"] for timing in mine]
-            panel.plot(workers, whole, marker="o", label="with the session's start")
-            panel.plot(workers, alone, marker="o", label="without")
-            panel.plot(workers, [alone[0] * workers[0] / each for each in workers], ":", label="without, if ideal")
+            job_timings = [timing for timing in timings if timing["job"] == job and timing["workers"]]
+            workers = [timing["workers"] for timing in job_timings]
+            with_start = [timing["seconds"] for timing in job_timings]
+            without_start = [timing["seconds"] - timing["session_seconds"] for timing in job_timings]
+            panel.plot(workers, with_start, marker="o", label="with the session's start")
+            panel.plot(workers, without_start, marker="o", label="without")
+            panel.plot(
+                workers, [without_start[0] * workers[0] / each for each in workers], ":", label="without, if ideal"
+            )
             panel.set(xlabel="workers", title=f"{job}, seconds", xticks=workers)
             panel.set_ylim(bottom=0)
             panel.grid(alpha=0.3)

@@ -45,22 +45,24 @@ def spec(seed: int, partitions: int = PARTITIONS) -> Spec:
         name, first = f"topic-{topic:04d}", int(random.integers(BROKERS))
         # Replicas are five brokers apart, so that each is in another of the three racks.
         replicas = tuple((first + step * 5) % BROKERS + 1 for step in range(FACTOR))
-        held = topics.setdefault(name, [])
+        topic_partitions = topics.setdefault(name, [])
         rate_in, rate_out = rates[0][row], rates[1][row]
-        held.append(Partition(number, replicas, replicas[0], None, rate_in * HOUR_SECONDS, rate_in, rate_out))
+        topic_partitions.append(
+            Partition(number, replicas, replicas[0], None, rate_in * HOUR_SECONDS, rate_in, rate_out)
+        )
         rows[name, number] = row
     brokers = [Broker(number, f"r{number % 3}") for number in range(1, BROKERS + ADDED + 1)]
-    frozen = tuple(Topic(name, tuple(held)) for name, held in topics.items())
-    cluster = Cluster("hours", tuple(brokers[:BROKERS]), frozen)
-    known = WeekOfLoad(rows, means, np.stack([hours_in, hours_out]))
-    return Spec(cluster, Changes(add_brokers=tuple(brokers[BROKERS:])), balance=BALANCE, week=known)
+    cluster_topics = tuple(Topic(name, tuple(topic_partitions)) for name, topic_partitions in topics.items())
+    cluster = Cluster("hours", tuple(brokers[:BROKERS]), cluster_topics)
+    load_week = WeekOfLoad(rows, means, np.stack([hours_in, hours_out]))
+    return Spec(cluster, Changes(add_brokers=tuple(brokers[BROKERS:])), balance=BALANCE, week=load_week)
 
 
-def worst(problem: Problem, known: WeekOfLoad, assignment: IntArray) -> tuple[int, int, int]:
+def worst(problem: Problem, load_week: WeekOfLoad, assignment: IntArray) -> tuple[int, int, int]:
     """The highest bytes/s in and out of any broker in any of the 168 hours, and the number of hours of brokers above
     the limit. The limit is 10 % more, in or out, than an even share of the cluster's busiest hour.
     """
-    hours = build_problem.of_partitions(problem, known)
+    hours = build_problem.of_partitions(problem, load_week)
     loads = build_problem.of_brokers(problem, hours, assignment, leaders_after(problem, assignment))
     limit = 1.1 * loads.sum(axis=1).max(axis=1) / problem.targets.sum()
     above = (loads > limit[:, None, None]).any(axis=0)
@@ -70,36 +72,36 @@ def worst(problem: Problem, known: WeekOfLoad, assignment: IntArray) -> tuple[in
 CASE, CANDIDATES = "expand-mid", 5_000
 
 
-def with_week(asked: Spec, seed: int) -> Spec:
+def with_week(base: Spec, seed: int) -> Spec:
     """The spec with a random week of load for its partitions, only to judge plans, not to plan for."""
-    keys = [(topic.name, each.id) for topic in asked.cluster.topics for each in topic.partitions]
+    keys = [(topic.name, each.id) for topic in base.cluster.topics for each in topic.partitions]
     random = np.random.default_rng(seed)
     *_, hours_in, hours_out = week(random, len(keys))
     hours = np.stack([hours_in, hours_out])
-    known = WeekOfLoad({key: row for row, key in enumerate(keys)}, hours.mean(axis=2), hours, planned_for=False)
-    rates = dict(zip(keys, np.rint(known.means).astype(np.int64).T.tolist(), strict=True))
+    load_week = WeekOfLoad({key: row for row, key in enumerate(keys)}, hours.mean(axis=2), hours, planned_for=False)
+    rates = dict(zip(keys, np.rint(load_week.means).astype(np.int64).T.tolist(), strict=True))
     topics = []
-    for topic in asked.cluster.topics:
+    for topic in base.cluster.topics:
         pairs = [(each, rates[topic.name, each.id]) for each in topic.partitions]
         rows = [replace(each, bytes_in_per_sec=pair[0], bytes_out_per_sec=pair[1]) for each, pair in pairs]
         topics.append(replace(topic, partitions=tuple(rows)))
-    return replace(asked, cluster=replace(asked.cluster, topics=tuple(topics)), week=known)
+    return replace(base, cluster=replace(base.cluster, topics=tuple(topics)), week=load_week)
 
 
-def replayed(asked: Spec, count: int) -> tuple[int, float, float, float]:
+def replayed(base: Spec, count: int) -> tuple[int, float, float, float]:
     """The number of candidates of a sweep, and its CPU seconds in this process: without the hours of the week, with
     them, and with consumers that read from the nearest replica, equally many in each rack.
     """
-    problem = build(asked)
-    every = candidates(problem, Sweep(count))
+    problem = build(base)
+    all_candidates = candidates(problem, Sweep(count))
     racks = len(problem.rack_names)
     near = replace(problem, read_in_racks=np.full(racks, 1_000_000 // racks))
     seconds = []
-    for each in (replace(problem, week=None), problem, near):
-        begun = process_time()
-        evaluate.run(each, every)
-        seconds.append(process_time() - begun)
-    return len(every), seconds[0], seconds[1], seconds[2]
+    for variant in (replace(problem, week=None), problem, near):
+        started = process_time()
+        evaluate.run(variant, all_candidates)
+        seconds.append(process_time() - started)
+    return len(all_candidates), seconds[0], seconds[1], seconds[2]
 
 
 def entries() -> Entries:
@@ -115,13 +117,13 @@ def entries() -> Entries:
     yield "| seed | plan for | worst hour in | worst hour out | hours above | copied | proven minimum |"
     yield "|---|---|---|---|---|---|---|"
     for seed in SEEDS:
-        asked = spec(seed)
-        problem = build(asked)
-        assert asked.week is not None
-        for name, each in (("the mean", without(problem)), ("the busiest hours", problem)):
-            solution = optimum.solve(each, BALANCE)
+        base = spec(seed)
+        problem = build(base)
+        assert base.week is not None
+        for name, variant in (("the mean", without(problem)), ("the busiest hours", problem)):
+            solution = optimum.solve(variant, BALANCE)
             moved = int((adding(problem, solution.assignment).sum(axis=1) * problem.size_bytes).sum())
-            rate_in, rate_out, above = worst(problem, asked.week, solution.assignment)
+            rate_in, rate_out, above = worst(problem, base.week, solution.assignment)
             yield (
                 f"| {seed} | {name} | {size(rate_in)}/s | {size(rate_out)}/s | {above} | {moved / 1e6:,.0f} MB | "
                 f"{solution.least_bytes / 1e6:,.0f} MB |"

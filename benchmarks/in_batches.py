@@ -56,18 +56,18 @@ def measure(spec: Spec, problem: Problem, assignment: IntArray) -> InBatches:
     )
     started = perf_counter()
     batches = batch_cutting.split(changed, execution.batches, racks)
-    took = perf_counter() - started
+    cut_seconds = perf_counter() - started
     rate = execution.throttle_bytes_per_sec or 1
     lengths = [busiest_bytes(batch) / rate for batch in batches]
-    one = batch_cutting.split(changed, BatchRules(), racks)
+    single = batch_cutting.split(changed, BatchRules(), racks)
     return InBatches(
         batches=len(batches),
-        seconds_in_one=sum(map(busiest_bytes, one)) / rate,
+        seconds_in_one=sum(map(busiest_bytes, single)) / rate,
         seconds=sum(lengths),
         longest_seconds=max(lengths, default=0.0),
         largest_replica_seconds=max((change.size_bytes for change in changed if change.adding), default=0) / rate,
         most_elections=max((len(batch.elect) for batch in batches), default=0),
-        cut_seconds=took,
+        cut_seconds=cut_seconds,
     )
 
 

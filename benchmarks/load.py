@@ -73,21 +73,21 @@ def entries(partitions: int = PARTITIONS, days: int = DAYS, step_seconds: int = 
     yield from head(_COLUMNS)
     with TemporaryDirectory(prefix="planner-load-") as folder:
         truth = apart(load_history.write, Path(folder), recipe)
-        first, content = None, b""
+        first_run, content = None, b""
         for workers in WORKERS:
             run = apart(profiled, folder, workers)
-            first = first or run
-            same = "" if run.content == first.content else ", other bytes than with one worker"
+            first_run = first_run or run
+            difference = "" if run.content == first_run.content else ", other bytes than with one worker"
             figures = {name: getattr(run, name) for name in Profiled.__dataclass_fields__ if name != "content"}
             yield Figures("load", {**figures, "profile_bytes": len(run.content)})
-            yield row(_cells(run, first, same))
+            yield row(_cells(run, first_run, difference))
             content = run.content
     yield ""
     yield "Java and Python share as many cores as there are workers."
     yield ""
     # If an hour has several samples, a missing one leaves others in its hour, so the profile finds no gap.
-    flaws = {flaw: called for flaw, called in _FLAWS.items() if step_seconds == HOUR or flaw != "missing"}
-    yield from _found(truth, *load_profile_file.decoded(content, "load.parquet"), flaws)
+    flaws = {flaw: profile_name for flaw, profile_name in _FLAWS.items() if step_seconds == HOUR or flaw != "missing"}
+    yield from _accuracy(truth, *load_profile_file.decoded(content, "load.parquet"), flaws)
 
 
 def profiled(folder: str, workers: int) -> Profiled:
@@ -109,13 +109,13 @@ def profiled(folder: str, workers: int) -> Profiled:
     return Profiled(read, workers, ended - started, opened - started, *memory, content)
 
 
-def _cells(run: Profiled, first: Profiled, same: str) -> tuple[str, ...]:
+def _cells(run: Profiled, first_run: Profiled, difference: str) -> tuple[str, ...]:
     return (
         f"{run.rows:,}",
-        f"Spark local[{run.workers}]{same}",
+        f"Spark local[{run.workers}]{difference}",
         f"{run.seconds:.1f}",
         f"{run.job_seconds:.1f}",
-        ratio(first.job_seconds, run.job_seconds),
+        ratio(first_run.job_seconds, run.job_seconds),
         megabytes(run.java_peak_bytes),
         megabytes(run.worker_peak_bytes),
         f"{len(run.content) / 1e6:.1f}",
@@ -129,18 +129,20 @@ def errors(truth: History, rows: pa.Table) -> dict[str, FloatArray]:
     """
     hours = np.asarray(rows["hours_in"].combine_chunks().flatten(), dtype=np.float64).reshape(-1, HOURS_OF_WEEK)
     growth = np.asarray(rows["growth_per_month"], dtype=np.float64)
-    grown = ~np.isnan(growth) & (np.abs(truth.growth_per_month) >= LEAST_GROWTH)
-    right = truth.growth_per_month[grown]
+    has_growth = ~np.isnan(growth) & (np.abs(truth.growth_per_month) >= LEAST_GROWTH)
+    true_growth = truth.growth_per_month[has_growth]
     mean = np.asarray(rows["bytes_in_per_sec_mean"], dtype=np.float64)
     topics = len(truth.topic_names)
-    true, of_topics = (topic_growth(truth.topic_of, topics, each, mean) for each in (truth.growth_per_month, growth))
-    told = ~np.isnan(of_topics) & (np.abs(true) >= LEAST_GROWTH)
+    true_topics, of_topics = (
+        topic_growth(truth.topic_of, topics, each, mean) for each in (truth.growth_per_month, growth)
+    )
+    is_told = ~np.isnan(of_topics) & (np.abs(true_topics) >= LEAST_GROWTH)
     return {
         "mean": np.abs(mean / truth.mean_in - 1),
         "busiest hour": np.abs(np.nanmax(hours, axis=1) / truth.hours_in.max(axis=1) - 1),
-        "growth of topics, of its value": np.abs(of_topics[told] / true[told] - 1),
-        "growth, of its value": np.abs(growth[grown] / right - 1),
-        "growth, by one who knows the curves": np.abs(truth.best_growth[grown] / right - 1),
+        "growth of topics, of its value": np.abs(of_topics[is_told] / true_topics[is_told] - 1),
+        "growth, of its value": np.abs(growth[has_growth] / true_growth - 1),
+        "growth, by one who knows the curves": np.abs(truth.best_growth[has_growth] / true_growth - 1),
     }
 
 
@@ -149,15 +151,15 @@ def interval(truth: History, rows: pa.Table) -> tuple[float, float]:
     these intervals, as a fraction.
     """
     low, high = (np.asarray(rows[name], dtype=np.float64) for name in ("growth_low", "growth_high"))
-    known = ~np.isnan(low) & ~np.isnan(high)
-    held = (low <= truth.growth_per_month) & (truth.growth_per_month <= high)
-    return float(held[known].mean()), float(np.median((high - low)[known]))
+    has_interval = ~np.isnan(low) & ~np.isnan(high)
+    holds = (low <= truth.growth_per_month) & (truth.growth_per_month <= high)
+    return float(holds[has_interval].mean()), float(np.median((high - low)[has_interval]))
 
 
-def _found(truth: History, rows: pa.Table, about: About, flaws: Mapping[str, str]) -> Iterator[str | Figures]:
+def _accuracy(truth: History, rows: pa.Table, about: About, flaws: Mapping[str, str]) -> Iterator[str | Figures]:
     yield from head(("off by, %", "p50", "p95", "max"))
-    for name, off in errors(truth, rows).items():
-        values = [float(each) for each in np.percentile(off, (50, 95, 100))]
+    for name, error in errors(truth, rows).items():
+        values = [float(each) for each in np.percentile(error, (50, 95, 100))]
         yield Figures("load errors", {"of": name, **dict(zip(("p50", "p95", "max"), values, strict=True))})
         yield row((name, *(f"{100 * each:.2f}" for each in values)))
     yield ""
@@ -172,7 +174,7 @@ def _found(truth: History, rows: pa.Table, about: About, flaws: Mapping[str, str
     )
     yield ""
     yield from head(("flaw", "put in", "found"))
-    for flaw, called in flaws.items():
-        found = about.findings.counts[called]
-        yield Figures("load flaws", {"flaw": flaw, "put_in": truth.counted[flaw], "found": found})
-        yield row((called.replace("_", " "), f"{truth.counted[flaw]:,}", f"{found:,}"))
+    for flaw, profile_name in flaws.items():
+        found_count = about.findings.counts[profile_name]
+        yield Figures("load flaws", {"flaw": flaw, "put_in": truth.counted[flaw], "found": found_count})
+        yield row((profile_name.replace("_", " "), f"{truth.counted[flaw]:,}", f"{found_count:,}"))

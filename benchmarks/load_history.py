@@ -81,7 +81,7 @@ class _Curves:
     growth: FloatArray
     fan_out: FloatArray
 
-    def at(self, second: int) -> FloatArray:
+    def rates_at(self, second: int) -> FloatArray:
         """(P,) bytes per second that producers write, without noise."""
         hour = second // HOUR + _EPOCH_HOUR_OF_WEEK
         share, low = second % HOUR / HOUR, self.weekly[:, hour % HOURS_OF_WEEK]
@@ -96,10 +96,10 @@ class _Line:
 
     sums: FloatArray
 
-    def add(self, x: float, y: FloatArray, there: BoolArray) -> None:
-        """Adds a point for each partition that exists by then (`there`)."""
+    def add(self, x: float, y: FloatArray, exists: BoolArray) -> None:
+        """Adds a point for each partition that exists by then (`exists`)."""
         ones = np.ones_like(y)
-        self.sums[:] += np.where(there, (ones, ones * x, ones * x * x, y, x * y), 0)
+        self.sums[:] += np.where(exists, (ones, ones * x, ones * x * x, y, x * y), 0)
 
     def slope(self) -> FloatArray:
         """(P,) the slopes of the lines, by least squares."""
@@ -115,28 +115,28 @@ def write(folder: Path, recipe: HistoryRecipe) -> History:
     names = np.array([f"topic-{number:04d}" for number in range(len(curves.growth))])
     counted = dict.fromkeys(("missing", "repeated", "negative", "late_partitions", "misdated"), 0)
     begins = np.full(recipe.partitions, START)
-    late = random.random(recipe.partitions) < recipe.flaws.late_partitions
-    begins[late] += random.integers(1, recipe.days * 24 // 2, np.count_nonzero(late)) * HOUR
-    counted["late_partitions"] = int(late.sum())
+    is_late = random.random(recipe.partitions) < recipe.flaws.late_partitions
+    begins[is_late] += random.integers(1, recipe.days * 24 // 2, np.count_nonzero(is_late)) * HOUR
+    counted["late_partitions"] = int(is_late.sum())
     sums, weeks = np.zeros((2, recipe.partitions)), np.zeros((recipe.partitions, HOURS_OF_WEEK))
-    samples, seen = np.zeros(recipe.partitions), np.zeros((recipe.partitions, HOURS_OF_WEEK))
+    samples, sample_counts = np.zeros(recipe.partitions), np.zeros((recipe.partitions, HOURS_OF_WEEK))
     line = _Line(np.zeros((5, recipe.partitions)))
     folder.mkdir(parents=True, exist_ok=True)
     dictionary = pa.array(names)
     for day in range(recipe.days):
         with pq.ParquetWriter(folder / f"day-{day:03d}.parquet", _SCHEMA, compression="zstd") as writer:
             for second in range(START + day * DAY, START + (day + 1) * DAY, recipe.step_seconds):
-                there = begins <= second
-                smooth = curves.at(second)
+                exists = begins <= second
+                smooth = curves.rates_at(second)
                 written = np.rint(smooth * (1 + recipe.noise * random.standard_normal(recipe.partitions)))
                 read = np.rint(written * curves.fan_out[curves.topic_of])
                 hour = (second // HOUR + _EPOCH_HOUR_OF_WEEK) % HOURS_OF_WEEK
-                sums += np.where(there, (written, read), 0)
-                weeks[:, hour] += np.where(there, written, 0)
-                seen[:, hour] += there
-                samples += there
-                line.add((second - START) / (_MONTH_DAYS * DAY), np.log(written.clip(1) / smooth), there)
-                rows = _flawed(random, np.flatnonzero(there), recipe.flaws, counted)
+                sums += np.where(exists, (written, read), 0)
+                weeks[:, hour] += np.where(exists, written, 0)
+                sample_counts[:, hour] += exists
+                samples += exists
+                line.add((second - START) / (_MONTH_DAYS * DAY), np.log(written.clip(1) / smooth), exists)
+                rows = _flawed_rows(random, np.flatnonzero(exists), recipe.flaws, counted)
                 writer.write_table(_table(random, curves, dictionary, second, written, read, rows, recipe, counted))
     return History(
         tuple(names.tolist()),
@@ -145,7 +145,7 @@ def write(folder: Path, recipe: HistoryRecipe) -> History:
         sums[0] / samples,
         sums[1] / samples,
         curves.growth[curves.topic_of],
-        weeks / seen.clip(min=1),
+        weeks / sample_counts.clip(min=1),
         (1 + curves.growth[curves.topic_of]) * np.exp(line.slope()) - 1,
         counted,
     )
@@ -186,13 +186,13 @@ _SCHEMA = pa.schema(
 )
 
 
-def _flawed(random: np.random.Generator, there: IntArray, flaws: Flaws, counted: dict[str, int]) -> IntArray:
+def _flawed_rows(random: np.random.Generator, all_rows: IntArray, flaws: Flaws, counted: dict[str, int]) -> IntArray:
     """The rows that are written; some are left out, some are repeated."""
-    fate = random.random(len(there))
-    kept, twice = there[fate >= flaws.missing], there[fate >= 1 - flaws.repeated]
-    counted["missing"] += len(there) - len(kept)
-    counted["repeated"] += len(twice)
-    return np.concatenate([kept, twice])
+    fate = random.random(len(all_rows))
+    kept, repeated = all_rows[fate >= flaws.missing], all_rows[fate >= 1 - flaws.repeated]
+    counted["missing"] += len(all_rows) - len(kept)
+    counted["repeated"] += len(repeated)
+    return np.concatenate([kept, repeated])
 
 
 def _table(

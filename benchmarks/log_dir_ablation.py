@@ -59,9 +59,11 @@ def entries() -> Entries:
 
 def measure(replicas: int, dirs: int) -> tuple[PackedBroker, ...]:
     """Packs brokers of a shape, each with all parts, and without each of the two."""
-    every = [(sigma, today) for sigma in _SIGMAS for today in _TODAY]
+    all_kinds = [(sigma, today) for sigma in _SIGMAS for today in _TODAY]
     return tuple(
-        _packed(drawn(replicas, dirs, *of), of, part) for of in every for part in (EVERY_PART, CP_SAT, EXCHANGES)
+        _pack_without(drawn(replicas, dirs, *kind), kind, part)
+        for kind in all_kinds
+        for part in (EVERY_PART, CP_SAT, EXCHANGES)
     )
 
 
@@ -77,7 +79,7 @@ def drawn(replicas: int, dirs: int, sigma: float, today: Today) -> Dirs:
     return Dirs(sizes, homes, np.zeros(dirs, dtype=np.int64), np.stack([least, most]))
 
 
-def _packed(broker: Dirs, of: tuple[float, Today], part: str) -> PackedBroker:
+def _pack_without(broker: Dirs, kind: tuple[float, Today], part: str) -> PackedBroker:
     choices = 0 if part == CP_SAT else log_dir_packing._MOST_CHOICES
     improved = _unimproved if part == EXCHANGES else log_dir_packing._improved
     with (
@@ -85,10 +87,12 @@ def _packed(broker: Dirs, of: tuple[float, Today], part: str) -> PackedBroker:
         patch.object(log_dir_packing, "_improved", improved),
     ):
         started = perf_counter()
-        found = pack(broker)
+        packing = pack(broker)
         seconds = perf_counter() - started
     shape = len(broker.sizes), len(broker.fixed_bytes)
-    return PackedBroker(*shape, *of, part, found.bytes_moved, found.least_bytes_moved, found.outside_bytes, seconds)
+    return PackedBroker(
+        *shape, *kind, part, packing.bytes_moved, packing.least_bytes_moved, packing.outside_bytes, seconds
+    )
 
 
 def _unimproved(_: Dirs, places: IntArray) -> IntArray:

@@ -140,8 +140,8 @@ def outcome(label: str, problem: Problem, assignment: IntArray) -> MeasuredPlan:
     broken = independent_check.broken_rules(problem, assignment)
     basis = ScoringBasis.of(problem)
     scores = score.score(basis, assignment)
-    held = (assignment >= 0).sum(axis=1)
-    mean = int((problem.size_bytes * held).sum()) / int(problem.targets.sum())
+    replica_counts = (assignment >= 0).sum(axis=1)
+    mean = int((problem.size_bytes * replica_counts).sum()) / int(problem.targets.sum())
     return MeasuredPlan(
         label=label,
         violations=sum(int(rows.sum()) for rows in broken.values()),
@@ -164,7 +164,7 @@ def makespans_over_bound(problem: Problem, assignment: IntArray) -> tuple[float,
     bound is the busiest broker's bytes over the whole plan, without any waiting; the result is 1.0 if no byte moves.
     """
     changed = partition_changes.changes(problem, assignment)
-    bound = max(int(side.max()) for side in partition_changes.bytes_in_and_out(problem, assignment))
+    bound = max(int(amounts.max()) for amounts in partition_changes.bytes_in_and_out(problem, assignment))
     bytes_moved = sum(change.size_bytes * len(change.adding) for change in changed)
     rules = (BatchRules(bytes=_share(bytes_moved)), BatchRules(moves_per_broker=_share(_most_moves(changed))))
     by_bytes, by_moves = (sum(map(busiest_bytes, batch_cutting.split(changed, rule))) for rule in rules)
@@ -177,8 +177,8 @@ def _share(amount: int) -> int:
 
 def _most_moves(changed: Sequence[PartitionChange]) -> int:
     """The most replicas that one broker copies in, or that are copied from it."""
-    whole = batch_cutting.split(changed, BatchRules())
-    steps = [step for batch in whole for step in batch.steps]
+    single = batch_cutting.split(changed, BatchRules())
+    steps = [step for batch in single for step in batch.steps]
     received = Counter(broker for step in steps for broker in step.adding)
     sent: Counter[int] = Counter()
     for step in steps:
@@ -194,22 +194,22 @@ def seeds_tried(problem: Problem) -> int:
 def _over_ceiling(basis: ScoringBasis, assignment: IntArray) -> int:
     """Replicas above their topics' ceilings. Replicas on leaving brokers raise a ceiling, but aren't above it."""
     problem = basis.problem
-    held = score.topic_tallies(basis, assignment).per_broker[:, 0]
+    counts = score.topic_tallies(basis, assignment).per_broker[:, 0]
     rows, _ = np.nonzero(assignment >= 0)
-    totals = np.bincount(problem.topic_of[rows], minlength=len(held))
-    ceiling = -(-totals // held.shape[1])
-    return int(np.maximum(held - ceiling[:, None], 0).sum())
+    totals = np.bincount(problem.topic_of[rows], minlength=len(counts))
+    ceiling = -(-totals // counts.shape[1])
+    return int(np.maximum(counts - ceiling[:, None], 0).sum())
 
 
 def _baselines(problem: Problem, seeds: int | None) -> tuple[MeasuredPlan, ...]:
     """Do nothing, the best of Kafka's seeds, and round robin, as candidates of a sweep whose optima aren't solved."""
-    every = candidates(problem, Sweep(candidates=seeds_tried(problem) if seeds is None else _room_for(seeds)))
-    kafka = _of(every, *KAFKA_STRATEGIES)[:seeds]
-    tried = evaluate.scored(problem, every, kafka)
+    all_candidates = candidates(problem, Sweep(candidates=seeds_tried(problem) if seeds is None else _room_for(seeds)))
+    kafka = _numbers_of(all_candidates, *KAFKA_STRATEGIES)[:seeds]
+    scored = evaluate.scored(problem, all_candidates, kafka)
     return (
-        _baseline("do nothing", problem, every, _of(every, "unchanged")[0]),
-        _baseline(f"Kafka's seeds, best of {len(kafka):,}", problem, every, _cheapest(tried)),
-        _baseline("round robin", problem, every, _of(every, "round_robin")[0]),
+        _baseline("do nothing", problem, all_candidates, _numbers_of(all_candidates, "unchanged")[0]),
+        _baseline(f"Kafka's seeds, best of {len(kafka):,}", problem, all_candidates, _cheapest(scored)),
+        _baseline("round robin", problem, all_candidates, _numbers_of(all_candidates, "round_robin")[0]),
     )
 
 
@@ -218,19 +218,19 @@ def _room_for(seeds: int) -> int:
     return seeds + seeds // 4 + 4
 
 
-def _of(every: Candidates, *strategies: str) -> LongArray:
+def _numbers_of(all_candidates: Candidates, *strategies: str) -> LongArray:
     """The numbers of the candidates of these strategies."""
-    numbers = np.arange(len(every), dtype=np.int64)
-    return numbers[every.of(numbers, *strategies)]
+    numbers = np.arange(len(all_candidates), dtype=np.int64)
+    return numbers[all_candidates.of(numbers, *strategies)]
 
 
-def _cheapest(tried: LongArray) -> int:
+def _cheapest(scored: LongArray) -> int:
     """The number of the scored candidate (COLUMNS, C) that moves the fewest bytes, of those that break the fewest
     rules: the most favorable choice for a baseline.
     """
-    order = [tried[COLUMNS.index(name)] for name in ("violations", "bytes_moved", "candidate")]
-    return int(tried[0, first(order, 1)[0]])
+    order = [scored[COLUMNS.index(name)] for name in ("violations", "bytes_moved", "candidate")]
+    return int(scored[0, first(order, 1)[0]])
 
 
-def _baseline(label: str, problem: Problem, every: Candidates, number: int) -> MeasuredPlan:
-    return outcome(label, problem, evaluate.propose(problem, every, int(number)).assignment)
+def _baseline(label: str, problem: Problem, all_candidates: Candidates, number: int) -> MeasuredPlan:
+    return outcome(label, problem, evaluate.propose(problem, all_candidates, int(number)).assignment)

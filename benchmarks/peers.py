@@ -68,14 +68,14 @@ def best(case: str, replicas: int) -> Peer | None:
 
     About as even: a replica spread of at most 1, and at most 1 % of the replicas above their topic's ceiling.
     """
-    even = [peer for peer in peers(case) if _is_even(peer, replicas)]
-    return min(even, key=lambda peer: peer.bytes_moved, default=None)
+    even_plans = [peer for peer in peers(case) if _is_even(peer, replicas)]
+    return min(even_plans, key=lambda peer: peer.bytes_moved, default=None)
 
 
 def candidates_per_second(case: str) -> float | None:
     """Candidates per second on one core of Astraea, the only peer that tries candidates; None if not measured."""
-    found = _table()["astraea_candidates_per_second"].get(case)
-    return None if found is None else float(found)
+    speed = _table()["astraea_candidates_per_second"].get(case)
+    return None if speed is None else float(speed)
 
 
 def reported_minutes() -> tuple[int, int]:
@@ -84,26 +84,28 @@ def reported_minutes() -> tuple[int, int]:
     return int(reported["fast_minutes"]), int(reported["regular_minutes"])
 
 
-def entries(ours: dict[str, int]) -> Entries:
+def entries(bytes_by_case: dict[str, int]) -> Entries:
     """Every published plan of the cases in `ours`, compared with the bytes that our plan moves."""
     yield from ("## Published plans", "", *head(_COLUMNS))
-    for case, bytes_moved in ours.items():
+    for case, bytes_moved in bytes_by_case.items():
         for peer in peers(case):
             yield _figures(case, peer, bytes_moved)
             yield row(_cells(case, peer, bytes_moved))
 
 
-def _figures(case: str, peer: Peer, ours: int) -> Figures:
-    return Figures("peers", {"case": case, "peer": peer.name, "bytes_moved": peer.bytes_moved, "our_bytes_moved": ours})
+def _figures(case: str, peer: Peer, our_bytes: int) -> Figures:
+    return Figures(
+        "peers", {"case": case, "peer": peer.name, "bytes_moved": peer.bytes_moved, "our_bytes_moved": our_bytes}
+    )
 
 
-def _cells(case: str, peer: Peer, ours: int) -> tuple[str, ...]:
+def _cells(case: str, peer: Peer, our_bytes: int) -> tuple[str, ...]:
     return (
         case,
         peer.name,
         peer.version or UNKNOWN,
         gigabytes(peer.bytes_moved).removesuffix(".000"),
-        ratio(peer.bytes_moved, ours),
+        ratio(peer.bytes_moved, our_bytes),
         count(peer.replicas_moved),
         f"{peer.replica_spread:,} / {peer.leader_spread:,}",
         count(peer.topic_replicas_over_ceiling),

@@ -11,7 +11,7 @@ from benchmarks.measure import BATCH_SHARE, Measured, MeasuredPlan, measure
 from benchmarks.peers import Peer
 from benchmarks.table import UNKNOWN, Entries, Figures, gap, gigabytes, head, megabytes, ratio, row
 
-_PLANS = (
+_PLAN_COLUMNS = (
     "case",
     "brokers",
     "partitions × RF",
@@ -30,7 +30,7 @@ _PLANS = (
     "Kafka's best seed, × our bytes",
     "best published peer, × our bytes",
 )
-_BESIDE = (
+_BASELINE_COLUMNS = (
     "case",
     "plan",
     "GB moved",
@@ -60,25 +60,25 @@ _LEGEND = (
 
 def entries(cases: Sequence[str], seed: str, seeds: int | None) -> Entries:
     """The plans, their baselines, and every published plan if `seed` makes the published clusters."""
-    published = seed == peers.SEED
-    yield from (f"## Plans, seed `{seed}`", "", *head(_PLANS))
+    is_published = seed == peers.SEED
+    yield from (f"## Plans, seed `{seed}`", "", *head(_PLAN_COLUMNS))
     measured = []
     for case in cases:
         measured.append(apart(measure, case, seed, seeds))
         yield Figures("plans", asdict(measured[-1]))
-        yield row(_plan_cells(measured[-1], published))
+        yield row(_plan_cells(measured[-1], is_published))
     yield ""
-    yield from in_batches.entries((one.case, one.in_batches) for one in measured)
-    yield from ("", "## Beside them", "", *head(_BESIDE))
-    for one in measured:
-        yield from (row(cells) for cells in _beside(one, published))
+    yield from in_batches.entries((result.case, result.in_batches) for result in measured)
+    yield from ("", "## Beside them", "", *head(_BASELINE_COLUMNS))
+    for result in measured:
+        yield from (row(cells) for cells in _baseline_rows(result, is_published))
     yield from ("", *_LEGEND)
-    if published:
+    if is_published:
         yield ""
-        yield from peers.entries({one.case: one.plan.bytes_moved for one in measured})
+        yield from peers.entries({result.case: result.plan.bytes_moved for result in measured})
 
 
-def _plan_cells(measured: Measured, published: bool) -> tuple[str, ...]:
+def _plan_cells(measured: Measured, is_published: bool) -> tuple[str, ...]:
     plan = measured.plan
     factors = ", ".join(map(str, measured.replication_factors))
     return (
@@ -98,7 +98,7 @@ def _plan_cells(measured: Measured, published: bool) -> tuple[str, ...]:
         megabytes(measured.peak_bytes),
         " / ".join(f"{each:.3f}" for each in measured.makespans_over_bound),
         ratio(measured.baselines[1].bytes_moved, plan.bytes_moved),
-        _best_published(measured) if published else UNKNOWN,
+        _best_published(measured) if is_published else UNKNOWN,
     )
 
 
@@ -107,26 +107,26 @@ def _best_published(measured: Measured) -> str:
     return f"{ratio(peer.bytes_moved, measured.plan.bytes_moved)} ({peer.name})" if peer else UNKNOWN
 
 
-def _beside(measured: Measured, published: bool) -> Iterator[tuple[str, ...]]:
+def _baseline_rows(measured: Measured, is_published: bool) -> Iterator[tuple[str, ...]]:
     """The plan, its baselines, and the published figures for the same cluster."""
-    ours = measured.plan.bytes_moved
+    our_bytes = measured.plan.bytes_moved
     for outcome in (measured.plan, *measured.baselines):
-        yield measured.case, *_outcome_cells(outcome, ours)
-    if not published:
+        yield measured.case, *_outcome_cells(outcome, our_bytes)
+    if not is_published:
         return
     peer = peers.best(measured.case, measured.replicas)
     if peer:
-        yield measured.case, *_peer_cells(peer, ours)
+        yield measured.case, *_peer_cells(peer, our_bytes)
     least = peers.optimum_bytes(measured.case)
-    cells = ("the optimum (published, not run here)", f"{least / 1e9:,.0f}", ratio(least, ours))
-    yield measured.case, *cells, *[UNKNOWN] * (len(_BESIDE) - len(cells) - 1)
+    cells = ("the optimum (published, not run here)", f"{least / 1e9:,.0f}", ratio(least, our_bytes))
+    yield measured.case, *cells, *[UNKNOWN] * (len(_BASELINE_COLUMNS) - len(cells) - 1)
 
 
-def _outcome_cells(outcome: MeasuredPlan, ours: int) -> tuple[str, ...]:
+def _outcome_cells(outcome: MeasuredPlan, our_bytes: int) -> tuple[str, ...]:
     return (
         outcome.label,
         gigabytes(outcome.bytes_moved),
-        ratio(outcome.bytes_moved, ours),
+        ratio(outcome.bytes_moved, our_bytes),
         f"{outcome.replicas_moved:,}",
         f"{outcome.violations:,}",
         f"{outcome.replica_spread:,} / {outcome.leader_spread:,}",
@@ -135,15 +135,15 @@ def _outcome_cells(outcome: MeasuredPlan, ours: int) -> tuple[str, ...]:
     )
 
 
-def _peer_cells(peer: Peer, ours: int) -> tuple[str, ...]:
-    even = peer.size_max_over_mean
+def _peer_cells(peer: Peer, our_bytes: int) -> tuple[str, ...]:
+    max_over_mean = peer.size_max_over_mean
     return (
         f"{peer.name} (published, not run here; {peer.seconds:g} s)",
         f"{peer.bytes_moved / 1e9:,.0f}",
-        ratio(peer.bytes_moved, ours),
+        ratio(peer.bytes_moved, our_bytes),
         peers.count(peer.replicas_moved),
         "0",
         f"{peer.replica_spread:,} / {peer.leader_spread:,}",
         peers.count(peer.topic_replicas_over_ceiling),
-        UNKNOWN if even is None else f"{even:.3f}",
+        UNKNOWN if max_over_mean is None else f"{max_over_mean:.3f}",
     )

@@ -43,10 +43,10 @@ def capped(spec: Spec) -> Spec:
     brokers, replicas = int(problem.targets.sum()), int(problem.replication_factors.sum())
     caps = [total * CAPPED_PERCENT // (100 * brokers) for total in (replicas, problem.rows)]
 
-    def limited(each: Sequence[Broker]) -> tuple[Broker, ...]:
+    def limited(all_brokers: Sequence[Broker]) -> tuple[Broker, ...]:
         return tuple(
             broker if broker.id % CAPPED_EVERY else replace(broker, max_replicas=caps[0], max_leaders=caps[1])
-            for broker in each
+            for broker in all_brokers
         )
 
     cluster = replace(spec.cluster, brokers=limited(spec.cluster.brokers))
@@ -89,10 +89,10 @@ def demoted(spec: Spec) -> Spec:
 
 def together(spec: Spec) -> Spec:
     """The first two topics of each partition count are led together."""
-    alike = dict[int, list[str]]()
+    names_by_count = dict[int, list[str]]()
     for topic in spec.cluster.topics:
-        alike.setdefault(len(topic.partitions), []).append(topic.name)
-    return replace(spec, together=tuple(tuple(names[:2]) for names in alike.values() if len(names) > 1))
+        names_by_count.setdefault(len(topic.partitions), []).append(topic.name)
+    return replace(spec, together=tuple(tuple(names[:2]) for names in names_by_count.values() if len(names) > 1))
 
 
 def only_racks(spec: Spec) -> Spec:
@@ -130,19 +130,19 @@ class Measured:
 def measured(spec: Spec) -> Measured:
     """The optimum of a spec, with the time it takes."""
     problem, solution, seconds = _timed(spec)
-    found = score(ScoringBasis.of(problem), solution.assignment)
+    scores = score(ScoringBasis.of(problem), solution.assignment)
     broken = len(independent_check.check(problem, solution.assignment))
-    return Measured(int(found.bytes_moved[0]), solution.least_bytes, seconds, broken, int(found.excess[0]))
+    return Measured(int(scores.bytes_moved[0]), solution.least_bytes, seconds, broken, int(scores.excess[0]))
 
 
 def _timed(spec: Spec) -> tuple[Problem, optimum.Proposal, float]:
     """The optimum, with the least CPU time of several runs, so that other processes matter little."""
     seconds = float("inf")
     for _ in range(1 if spec.apart or spec.together else _RUNS):
-        began = process_time()
+        started = process_time()
         problem = build(with_sides(spec))
         solution = optimum.solve(problem, problem.balance)
-        seconds = min(seconds, process_time() - began)
+        seconds = min(seconds, process_time() - started)
     return problem, solution, seconds
 
 
@@ -163,7 +163,7 @@ def entries(names: Sequence[str], seed: str) -> Entries:
     yield "| case | rule | copied | proven minimum | gap | CPU | × without | broken |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|"
     for name in names:
-        yield from _of_case(name, cases.to_spec(cases.make(name, seed)))
+        yield from _case_rows(name, cases.to_spec(cases.make(name, seed)))
     yield ""
     yield "## What comes after bytes, by flows alone and with integer programs"
     yield ""
@@ -174,34 +174,36 @@ def entries(names: Sequence[str], seed: str) -> Entries:
     yield ""
     yield "| case | partitions | with programs | squares | with programs | CPU | with programs | × | proven |"
     yield "|---|--:|--:|--:|--:|--:|--:|--:|---|"
-    yield from map(_ties, names, (cases.to_spec(cases.make(name, seed)) for name in names))
+    yield from map(_ties_row, names, (cases.to_spec(cases.make(name, seed)) for name in names))
 
 
-def _of_case(name: str, spec: Spec) -> Iterator[str]:
-    without: Measured | None = None
-    racked = any(broker.rack is not None for broker in spec.cluster.brokers)
-    for rule, applied in RULES.items():
-        if rule in OF_RACKS and not racked:
+def _case_rows(name: str, spec: Spec) -> Iterator[str]:
+    base: Measured | None = None
+    has_racks = any(broker.rack is not None for broker in spec.cluster.brokers)
+    for rule, apply in RULES.items():
+        if rule in OF_RACKS and not has_racks:
             continue
-        found = measured(applied(spec))
-        without = without or found
+        result = measured(apply(spec))
+        base = base or result
         yield (
-            f"| {name} | {rule} | {found.moved / 1e9:,.0f} GB | {found.least / 1e9:,.0f} GB | "
-            f"{gap_percent(found.moved, found.least):.3f} % | {found.seconds:.2f} s | "
-            f"{found.seconds / max(without.seconds, 1e-3):.1f} | {counted(found.violations, 'rule')} |"
+            f"| {name} | {rule} | {result.moved / 1e9:,.0f} GB | {result.least / 1e9:,.0f} GB | "
+            f"{gap_percent(result.moved, result.least):.3f} % | {result.seconds:.2f} s | "
+            f"{result.seconds / max(base.seconds, 1e-3):.1f} | {counted(result.violations, 'rule')} |"
         )
 
 
-def _ties(name: str, spec: Spec) -> str:
+def _ties_row(name: str, spec: Spec) -> str:
     """A row on how much integer programs change in a case."""
     _timed(spec)  # so that imports on first use count for neither run
     by_flows_alone = partial(tie_breaking.ties_broken, exactly=False)
     with patch.object(tie_breaking, "ties_broken", lambda *args, exactly: by_flows_alone(*args)):
         problem, by_flows, before = _timed(spec)
     _, solution, seconds = _timed(spec)
-    (flows, uneven), (touched, squares) = (_after_bytes(problem, each.assignment) for each in (by_flows, solution))
+    (flows, flow_squares), (changed, squares) = (
+        _after_bytes(problem, each.assignment) for each in (by_flows, solution)
+    )
     return (
-        f"| {name} | {flows:,} | {touched:,} | {uneven:,} | {squares:,} | {before:.3f} s | {seconds:.3f} s | "
+        f"| {name} | {flows:,} | {changed:,} | {flow_squares:,} | {squares:,} | {before:.3f} s | {seconds:.3f} s | "
         f"{seconds / max(before, 1e-3):.1f} | {'yes' if solution.ties_proven else 'no'} |"
     )
 

@@ -118,9 +118,9 @@ def measure(name: str, recipe: Recipe) -> Point:
 
 
 def _leaders_seconds(solved: Solved) -> float:
-    wanted = windows(solved.problem, solved.problem.balance)
+    target_windows = windows(solved.problem, solved.problem.balance)
     started = perf_counter()
-    leaders.order(solved.problem, solved.assignment, wanted)
+    leaders.order(solved.problem, solved.assignment, target_windows)
     return perf_counter() - started
 
 

@@ -97,42 +97,42 @@ def spec(partitions: int = PARTITIONS) -> Spec:
 
 def entries(*, every: int = EVERY, partitions: int = PARTITIONS) -> Entries:
     """The Markdown, each line as soon as it is measured; measures one of `every` clusters."""
-    asked = spec(partitions)
-    wanted = sizing.combinations(asked)[::every]
+    base = spec(partitions)
+    combinations = sizing.combinations(base)[::every]
     yield f"## Clusters that could be bought for {partitions:,} partitions"
     yield ""
     yield from head(_COLUMNS)
-    first = None
+    first_run = None
     for workers in WORKERS:
-        run = apart(through_spark, asked, wanted, workers)
-        first = first or run
+        run = apart(through_spark, base, combinations, workers)
+        first_run = first_run or run
         yield Figures("sizes", {name: value for name, value in asdict(run).items() if name != "rows"})
-        yield row(_cells(run, first))
-    assert first is not None
-    limits = Counter(each["limit"].partition(" without")[0] for each in first.rows if not each["holds"])
+        yield row(_cells(run, first_run))
+    assert first_run is not None
+    limits = Counter(each["limit"].partition(" without")[0] for each in first_run.rows if not each["holds"])
     yield ""
     yield "What binds first: " + ", ".join(f"{limit} {count}" for limit, count in sorted(limits.items())) + "."
 
 
-def through_spark(asked: Spec, wanted: Sequence[Combination], workers: int) -> Sized:
+def through_spark(base: Spec, combinations: Sequence[Combination], workers: int) -> Sized:
     """The clusters' rows from a local Spark session with `workers` workers, opened and closed here."""
     # Imported here, so that the other benchmarks run without pyspark.
     from spark_jobs import worker_tasks
 
     rows, cost = on_spark(
         workers,
-        lambda spark: worker_tasks.answers(spark, sizing.questions(asked, wanted), tasks_each=sizing.TASKS_EACH),
+        lambda spark: worker_tasks.answers(spark, sizing.questions(base, combinations), tasks_each=sizing.TASKS_EACH),
     )
     return Sized(len(rows), workers, **asdict(cost), rows=tuple(rows))
 
 
-def _cells(run: Sized, first: Sized) -> tuple[str, ...]:
+def _cells(run: Sized, first_run: Sized) -> tuple[str, ...]:
     return (
         f"{run.clusters:,}",
-        f"Spark local[{run.workers}]" + ("" if run.rows == first.rows else ", other rows than with one worker"),
+        f"Spark local[{run.workers}]" + ("" if run.rows == first_run.rows else ", other rows than with one worker"),
         f"{run.seconds:.1f}",
         f"{run.job_seconds:.1f}",
-        ratio(first.job_seconds, run.job_seconds),
+        ratio(first_run.job_seconds, run.job_seconds),
         f"{run.cpu_seconds:.1f}",
         f"{run.chain_seconds:.1f}",
         f"{sum(each['holds'] for each in run.rows):,}",

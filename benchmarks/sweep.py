@@ -92,12 +92,12 @@ def entries(jobs: Sequence[tuple[str, int]] = JOBS, workers: Sequence[int] = WOR
 
 
 def _entries(job: str, count: int, workers: Sequence[int]) -> Entries:
-    first = None
-    for number in (0, *workers):
-        timing = apart(through_spark, job, count, number) if number else apart(in_this_process, job, count)
-        first = first or (timing if number else None)
+    first_timing = None
+    for worker_count in (0, *workers):
+        timing = apart(through_spark, job, count, worker_count) if worker_count else apart(in_this_process, job, count)
+        first_timing = first_timing or (timing if worker_count else None)
         yield Figures("sweep", asdict(timing))
-        yield row(_cells(timing, first))
+        yield row(_cells(timing, first_timing))
 
 
 def rows(problem: Problem, job: str, count: int) -> Candidates:
@@ -143,13 +143,13 @@ def _problem() -> Problem:
 def _timing(job: str, workers: int, cost: SparkCost, result: SweepResult) -> Timing:
     best = result.top.slice(0, 1).to_pylist()[0]
     seconds, cpu = (cost.seconds, cost.session_seconds), (cost.cpu_seconds, cost.chain_seconds)
-    said = best["candidate"], best["bytes_moved"], peak_bytes()
-    return Timing(job, result.evaluated, workers, *seconds, cost.worker_peak_bytes, *said, *cpu)
+    best_figures = best["candidate"], best["bytes_moved"], peak_bytes()
+    return Timing(job, result.evaluated, workers, *seconds, cost.worker_peak_bytes, *best_figures, *cpu)
 
 
-def _cells(timing: Timing, first: Timing | None) -> tuple[str, ...]:
+def _cells(timing: Timing, first_timing: Timing | None) -> tuple[str, ...]:
     """The cells of a row; `first` is the timing with one worker, None in the row without Spark."""
-    scaled = first or timing
+    scaled = first_timing or timing
     return (
         f"{timing.candidates:,}, {timing.job}",
         f"Spark local[{timing.workers}]" if timing.workers else "this process, no Spark",
@@ -159,8 +159,8 @@ def _cells(timing: Timing, first: Timing | None) -> tuple[str, ...]:
         f"{timing.chain_seconds:.2f}",
         f"{timing.candidates / timing.seconds:,.0f}",
         f"{timing.candidates / timing.sweep_seconds:,.0f}",
-        ratio(scaled.seconds, timing.seconds) if first else "–",
-        ratio(scaled.sweep_seconds, timing.sweep_seconds) if first else "–",
+        ratio(scaled.seconds, timing.seconds) if first_timing else "–",
+        ratio(scaled.sweep_seconds, timing.sweep_seconds) if first_timing else "–",
         megabytes(timing.peak_bytes),
         f"{timing.best_candidate:,} ({timing.best_bytes_moved / 1e9:,.3f} GB)",
     )

@@ -52,8 +52,8 @@ def entries(*, long: bool) -> Entries:
 def _pairs(*, long: bool) -> Iterator[Pair]:
     yield from _whole_command()
     yield from _placements(MILLION)
-    one, two = (apart(sweep.through_spark, SOLVED, 5_000, workers) for workers in (1, 2))
-    yield _timed("5,000 candidates, 1,000 solved: one worker, two", one, two, "≥ 1.8")
+    one_worker, two_workers = (apart(sweep.through_spark, SOLVED, 5_000, workers) for workers in (1, 2))
+    yield _timed("5,000 candidates, 1,000 solved: one worker, two", one_worker, two_workers, "≥ 1.8")
     speed = apart(candidates.measure, BIG)
     per_second = speed.per_second * speed.replicas / MILLION
     yield Pair(f"placements a second and core, {speed.replicas:,} replicas", per_second, 20, "million", "≥ 1")
@@ -63,11 +63,15 @@ def _pairs(*, long: bool) -> Iterator[Pair]:
 
 def _placements(count: int) -> Iterator[Pair]:
     """Kafka's placements, without the session's start: one worker and two, and each compared with no Spark."""
-    one, two = (apart(sweep.through_spark, DRAWN, count, workers) for workers in (1, 2))
-    here = apart(sweep.in_this_process, DRAWN, count)
-    yield _timed(f"{count:,} placements: one worker, two", one, two, "≥ 1.6")
-    yield _timed(f"{count:,} placements: Spark with two workers, in process on one core", two, here, "≤ 1.0")
-    yield _timed(f"{count:,} placements: Spark with one worker, in process on one core", one, here, UNKNOWN)
+    one_worker, two_workers = (apart(sweep.through_spark, DRAWN, count, workers) for workers in (1, 2))
+    in_process = apart(sweep.in_this_process, DRAWN, count)
+    yield _timed(f"{count:,} placements: one worker, two", one_worker, two_workers, "≥ 1.6")
+    yield _timed(
+        f"{count:,} placements: Spark with two workers, in process on one core", two_workers, in_process, "≤ 1.0"
+    )
+    yield _timed(
+        f"{count:,} placements: Spark with one worker, in process on one core", one_worker, in_process, UNKNOWN
+    )
 
 
 def _long() -> Iterator[Pair]:
@@ -77,24 +81,24 @@ def _long() -> Iterator[Pair]:
         yield Pair(f"10^8 placements, peak memory of {whose}", peak / 1e6, most, "MB", "≤ 1")
 
 
-def _timed(what: str, first: Timing, second: Timing, to_reach: str) -> Pair:
+def _timed(label: str, first: Timing, second: Timing, to_reach: str) -> Pair:
     cpu = first.chain_seconds, second.chain_seconds
-    return Pair(what, first.sweep_seconds, second.sweep_seconds, "s", to_reach, cpu)
+    return Pair(label, first.sweep_seconds, second.sweep_seconds, "s", to_reach, cpu)
 
 
 def _whole_command() -> Iterator[Pair]:
     """The example planned by the whole command: on Spark the first time, and after Java's classes are archived."""
     with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
         cache = {"XDG_CACHE_HOME": f"{folder}/cache"}
-        first, here = _whatif(folder, cache), _whatif(folder, cache, "--engine", "local")
-        yield _commands(f"whatif {EXAMPLE}: Spark the first time, in process", first, here, "≤ 1.5")
+        first, in_process = _whatif(folder, cache), _whatif(folder, cache, "--engine", "local")
+        yield _commands(f"whatif {EXAMPLE}: Spark the first time, in process", first, in_process, "≤ 1.5")
         _run(cache, "spark", "warm")
-        again, here = _whatif(folder, cache), _whatif(folder, cache, "--engine", "local")
-        yield _commands(f"whatif {EXAMPLE}: Spark with the archive, in process", again, here, "≤ 1.2")
+        warm, in_process = _whatif(folder, cache), _whatif(folder, cache, "--engine", "local")
+        yield _commands(f"whatif {EXAMPLE}: Spark with the archive, in process", warm, in_process, "≤ 1.2")
 
 
-def _commands(what: str, first: tuple[float, float], second: tuple[float, float], to_reach: str) -> Pair:
-    return Pair(what, first[0], second[0], "s", to_reach, (first[1], second[1]))
+def _commands(label: str, first: tuple[float, float], second: tuple[float, float], to_reach: str) -> Pair:
+    return Pair(label, first[0], second[0], "s", to_reach, (first[1], second[1]))
 
 
 def _whatif(folder: str, environment: Mapping[str, str], *options: str) -> tuple[float, float]:
@@ -108,8 +112,8 @@ def _whatif(folder: str, environment: Mapping[str, str], *options: str) -> tuple
 
 def _run(environment: Mapping[str, str], *arguments: str) -> None:
     command = [sys.executable, "-c", "from planner.cli.main import main; main()", *arguments]
-    ran = subprocess.run(
+    completed = subprocess.run(
         command, env=os.environ | environment, capture_output=True, text=True, timeout=_LONGEST_SECONDS, check=False
     )
-    if ran.returncode:
-        raise SetupError(f"planner {' '.join(arguments)} ended with {ran.returncode}: {ran.stderr[-500:]}")
+    if completed.returncode:
+        raise SetupError(f"planner {' '.join(arguments)} ended with {completed.returncode}: {completed.stderr[-500:]}")

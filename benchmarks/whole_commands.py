@@ -35,7 +35,7 @@ _LONGEST_SECONDS = 3600
 
 
 @dataclass(frozen=True)
-class Ran:
+class CommandCost:
     """One command: wall seconds, CPU seconds of all its processes, and the peak memory of any one Python process."""
 
     case: str
@@ -51,37 +51,37 @@ def entries(names: Sequence[str] = tuple(COMMANDS), options: Sequence[str] = ())
     """A line for each command, as soon as it has ended."""
     yield from ("### Whole commands", "", *head(_COLUMNS))
     for name in names:
-        ran = run(name, COMMANDS[name], options)
-        yield Figures("whole commands", asdict(ran))
+        result = run(name, COMMANDS[name], options)
+        yield Figures("whole commands", asdict(result))
         yield row(
             (
-                ran.case,
-                f"within {ran.disk}" if ran.disk else "default",
-                f"{ran.candidates:,}",
-                f"{ran.seconds:.1f}",
-                f"{ran.cpu_seconds:.1f}",
-                megabytes(ran.peak_bytes),
-                f"{ran.bytes_moved / 1e9:,.3f}",
+                result.case,
+                f"within {result.disk}" if result.disk else "default",
+                f"{result.candidates:,}",
+                f"{result.seconds:.1f}",
+                f"{result.cpu_seconds:.1f}",
+                megabytes(result.peak_bytes),
+                f"{result.bytes_moved / 1e9:,.3f}",
             )
         )
 
 
-def run(name: str, disk: str | None, options: Sequence[str] = ()) -> Ran:
+def run(name: str, disk: str | None, options: Sequence[str] = ()) -> CommandCost:
     """Write a case's files and plan them with the command. SetupError if the command fails."""
     with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
         spec, plan = write(cases.make(name, SEED), Path(folder), disk), Path(folder, "plan")
-        typed = ["whatif", str(spec), "--out", str(plan), *options]
-        command = [sys.executable, "-c", "from planner.cli.main import main; main()", *typed]
+        arguments = ["whatif", str(spec), "--out", str(plan), *options]
+        command = [sys.executable, "-c", "from planner.cli.main import main; main()", *arguments]
         with watched_children() as children:
             started = perf_counter()
-            ran = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_SECONDS, check=False)
+            process = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_SECONDS, check=False)
             seconds = perf_counter() - started
-        if ran.returncode:
-            raise SetupError(f"planner {' '.join(typed)} ended with {ran.returncode}: {ran.stderr[-500:]}")
-        made = json.loads((plan / "plan.json").read_bytes())
-    moved = next(each["bytes_moved"] for each in made["compared"] if each["label"] == "this plan")
-    evaluated = made["candidates"]["evaluated"]
-    return Ran(name, disk, evaluated, seconds, sum(children.cpu_since({})), children.peak_bytes, moved)
+        if process.returncode:
+            raise SetupError(f"planner {' '.join(arguments)} ended with {process.returncode}: {process.stderr[-500:]}")
+        plan_document = json.loads((plan / "plan.json").read_bytes())
+    moved = next(each["bytes_moved"] for each in plan_document["compared"] if each["label"] == "this plan")
+    evaluated = plan_document["candidates"]["evaluated"]
+    return CommandCost(name, disk, evaluated, seconds, sum(children.cpu_since({})), children.peak_bytes, moved)
 
 
 # A fleet's number of specs, their case, and the number of candidates for each.
@@ -90,7 +90,7 @@ _FLEET_COLUMNS = ("whatif", "engine", "s", "CPU s", "peak memory MB of the drive
 
 
 @dataclass(frozen=True)
-class RanFleet:
+class FleetCost:
     """A fleet's command: wall seconds, CPU seconds of all its processes, and the peak memory of the driver and of any
     one Python process that it started, 0 if it started none.
     """
@@ -109,26 +109,30 @@ def fleet_entries(specs: int = FLEET, engines: Sequence[Literal["spark", "local"
     with tempfile.TemporaryDirectory(prefix="planner-bench-") as folder:
         clusters, plans = Path(folder, "clusters"), [Path(folder, engine) for engine in engines]
         for number in range(specs):
-            (at := clusters / f"cluster-{number:03d}").mkdir(parents=True)
-            write(cases.make(FLEET_CASE, f"{SEED}-{number}"), at, None).rename(at / f"{at.name}.yaml")
+            (cluster_folder := clusters / f"cluster-{number:03d}").mkdir(parents=True)
+            write(cases.make(FLEET_CASE, f"{SEED}-{number}"), cluster_folder, None).rename(
+                cluster_folder / f"{cluster_folder.name}.yaml"
+            )
         for engine, out in zip(engines, plans, strict=True):
-            ran = apart(planned_fleet, clusters, engine, out)
-            yield Figures("fleets", asdict(ran))
-            peaks = megabytes(ran.driver_peak_bytes), megabytes(ran.worker_peak_bytes)
-            what = f"{ran.specs:,} × {FLEET_CASE}, {FLEET_CANDIDATES} candidates each"
-            yield row((what, engine, f"{ran.seconds:.1f}", f"{ran.cpu_seconds:.1f}", *peaks))
+            result = apart(planned_fleet, clusters, engine, out)
+            yield Figures("fleets", asdict(result))
+            peaks = megabytes(result.driver_peak_bytes), megabytes(result.worker_peak_bytes)
+            label = f"{result.specs:,} × {FLEET_CASE}, {FLEET_CANDIDATES} candidates each"
+            yield row((label, engine, f"{result.seconds:.1f}", f"{result.cpu_seconds:.1f}", *peaks))
         if any(_contents(each) != _contents(plans[0]) for each in plans[1:]):
             raise SetupError("the engines have written different plans of the same fleet")
 
 
-def planned_fleet(clusters: Path, engine: Literal["spark", "local"], out: Path) -> RanFleet:
+def planned_fleet(clusters: Path, engine: Literal["spark", "local"], out: Path) -> FleetCost:
     """Plan every spec below a folder with one command, in this process and the processes that it starts."""
     options = WhatifOptions(engine=engine, out=out, candidates=FLEET_CANDIDATES)
     with watched_children() as children:
         started, cpu = perf_counter(), process_time()
         planned = whatif_fleet([clusters / "*" / "*.yaml"], options, get_console(), summary)
         seconds, cpu = perf_counter() - started, process_time() - cpu
-    return RanFleet(len(planned), engine, seconds, cpu + sum(children.cpu_since({})), peak_bytes(), children.peak_bytes)
+    return FleetCost(
+        len(planned), engine, seconds, cpu + sum(children.cpu_since({})), peak_bytes(), children.peak_bytes
+    )
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -137,10 +141,10 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 def write(case: BenchCase, folder: Path, disk: str | None) -> Path:
     """Writes the case's YAML and the state files that it names beside it."""
-    (folder / "topics-describe.txt").write_text(_described(case))
-    (folder / "log-dirs.txt").write_text(_log_dirs(case))
+    (folder / "topics-describe.txt").write_text(_topics_text(case))
+    (folder / "log-dirs.txt").write_text(_log_dirs_text(case))
     before, spec = {broker.id for broker in case.brokers_before}, folder / "spec.yaml"
-    said = {
+    spec_values = {
         "version": 1,
         "cluster": {
             "name": case.name.replace("/", "-"),
@@ -152,30 +156,32 @@ def write(case: BenchCase, folder: Path, disk: str | None) -> Path:
         },
         **({"balance": {"disk": disk}} if disk else {}),
     }
-    spec.write_text(yaml.safe_dump(said, sort_keys=False))
+    spec.write_text(yaml.safe_dump(spec_values, sort_keys=False))
     return spec
 
 
-def _described(case: BenchCase) -> str:
+def _topics_text(case: BenchCase) -> str:
     """The output of `kafka-topics --describe`: each preferred leader leads, and all replicas are in sync."""
     lines, factor = [], case.replicas.shape[1]
     counts, last = dict.fromkeys(range(len(case.topic_names)), 0), -1
     for topic in case.topic_of.tolist():
         counts[topic] += 1
-    for topic, partition, held in zip(
+    for topic, partition, replicas in zip(
         case.topic_of.tolist(), case.partition_ids.tolist(), case.replicas.tolist(), strict=True
     ):
-        name, listed = case.topic_names[topic], ",".join(map(str, held))
+        name, listed = case.topic_names[topic], ",".join(map(str, replicas))
         if topic != last:
             lines.append(f"Topic: {name}\tPartitionCount: {counts[topic]}\tReplicationFactor: {factor}\tConfigs: ")
-        lines.append(f"\tTopic: {name}\tPartition: {partition}\tLeader: {held[0]}\tReplicas: {listed}\tIsr: {listed}")
+        lines.append(
+            f"\tTopic: {name}\tPartition: {partition}\tLeader: {replicas[0]}\tReplicas: {listed}\tIsr: {listed}"
+        )
         last = topic
     return "\n".join((*lines, ""))
 
 
-def _log_dirs(case: BenchCase) -> str:
+def _log_dirs_text(case: BenchCase) -> str:
     """The output of `kafka-log-dirs --describe`."""
-    held: dict[int, list[dict[str, object]]] = {broker.id: [] for broker in case.brokers_before}
+    dir_rows: dict[int, list[dict[str, object]]] = {broker.id: [] for broker in case.brokers_before}
     for topic, partition, brokers, size in zip(
         case.topic_of.tolist(),
         case.partition_ids.tolist(),
@@ -185,9 +191,9 @@ def _log_dirs(case: BenchCase) -> str:
     ):
         name = f"{case.topic_names[topic]}-{partition}"
         for broker in brokers:
-            held[broker].append({"partition": name, "size": size, "offsetLag": 0, "isFuture": False})
+            dir_rows[broker].append({"partition": name, "size": size, "offsetLag": 0, "isFuture": False})
     dirs = [
         {"broker": broker, "logDirs": [{"logDir": "/kafka", "error": None, "partitions": rows}]}
-        for broker, rows in held.items()
+        for broker, rows in dir_rows.items()
     ]
     return f"Querying brokers for log directories information\n{json.dumps({'version': 1, 'brokers': dirs})}\n"

@@ -59,7 +59,7 @@ _AT_PEERS = (
 
 
 @dataclass(frozen=True)
-class At:
+class BalancedPlan:
     """A case planned at a balance: the windows of replicas, of topics' replicas and of disks, as in the YAML.
 
     `not_kept` counts missed windows; `size_over_mean` is the emptiest and the fullest broker's bytes, as multiples of
@@ -84,9 +84,9 @@ def entries(cases: Sequence[str], seed: str) -> Entries:
     yield from (f"## Disks within {EVEN_DISKS.disk}, replicas, leaders and topics within 1, seed `{seed}`", "")
     yield from head(_EVEN)
     for case in cases or CASES:
-        at = apart(measure, case, seed, EVEN_DISKS)
-        yield Figures("windows", asdict(at))
-        yield row(_even_cells(at))
+        planned = apart(measure, case, seed, EVEN_DISKS)
+        yield Figures("windows", asdict(planned))
+        yield row(_even_cells(planned))
     if seed == peers.SEED:
         yield from ("", "## At each published plan's own balance", "", *head(_AT_PEERS))
         for case in cases or PEER_CASES:
@@ -101,13 +101,13 @@ def balance_of(peer: Peer, replicas: int) -> Balance:
     )
 
 
-def measure(case: str, seed: str, balance: Balance, size_max_over_mean: float | None = None) -> At:
+def measure(case: str, seed: str, balance: Balance, size_max_over_mean: float | None = None) -> BalancedPlan:
     """Make the case and plan it at the balance, in this process; `size_max_over_mean` limits each broker's bytes."""
-    made = bench_cases.make(case, seed)
-    spec = replace(bench_cases.to_spec(made), balance=balance)
-    solved = solve(spec if size_max_over_mean is None else _with_room(spec, made, size_max_over_mean))
+    bench_case = bench_cases.make(case, seed)
+    spec = replace(bench_cases.to_spec(bench_case), balance=balance)
+    solved = solve(spec if size_max_over_mean is None else _with_room(spec, bench_case, size_max_over_mean))
     plan = solved.plan
-    return At(
+    return BalancedPlan(
         case=case,
         balance=(str(balance.replicas), str(balance.topic_replicas), str(balance.disk)),
         bytes_moved=plan.bytes_moved,
@@ -126,12 +126,14 @@ def _with_room(spec: Spec, case: BenchCase, size_max_over_mean: float) -> Spec:
     """The spec with disks of that many times the mean bytes, plus half a digit, because published ones are rounded."""
     factor = case.replica_count // len(case.size_bytes)
     mean = int(case.size_bytes.sum()) * factor / len(case.brokers_after)
-    room = int(mean * (size_max_over_mean + _HALF_A_DIGIT))
-    old, new = (
-        tuple(replace(broker, disk_bytes=room) for broker in brokers)
+    disk_bytes = int(mean * (size_max_over_mean + _HALF_A_DIGIT))
+    present, added = (
+        tuple(replace(broker, disk_bytes=disk_bytes) for broker in brokers)
         for brokers in (spec.cluster.brokers, spec.changes.add_brokers)
     )
-    return replace(spec, cluster=replace(spec.cluster, brokers=old), changes=replace(spec.changes, add_brokers=new))
+    return replace(
+        spec, cluster=replace(spec.cluster, brokers=present), changes=replace(spec.changes, add_brokers=added)
+    )
 
 
 def _topics(over_ceiling: int | None, replicas: int, only_ceilings: bool) -> Tolerance:
@@ -145,55 +147,61 @@ def _size_over_mean(solved: Solved) -> tuple[float, float]:
     rows, slots = np.nonzero(assignment >= 0)
     size_bytes = np.zeros(len(problem.targets), dtype=np.int64)
     np.add.at(size_bytes, assignment[rows, slots], problem.size_bytes[rows])
-    held = size_bytes[problem.targets]
-    return (float(held.min() / held.mean()), float(held.max() / held.mean())) if held.any() else (1.0, 1.0)
+    target_bytes = size_bytes[problem.targets]
+    return (
+        (float(target_bytes.min() / target_bytes.mean()), float(target_bytes.max() / target_bytes.mean()))
+        if target_bytes.any()
+        else (1.0, 1.0)
+    )
 
 
 def _at_peers(case: str, seed: str) -> Entries:
     replicas = bench_cases.make(case, seed).replica_count
     for peer in peers.peers(case):
-        at = apart(measure, case, seed, balance_of(peer, replicas), peer.size_max_over_mean)
-        yield Figures("at peers' balance", {**asdict(at), "peer": peer.name, "peer_bytes_moved": peer.bytes_moved})
-        yield row(_at_peer_cells(peer, at))
+        planned = apart(measure, case, seed, balance_of(peer, replicas), peer.size_max_over_mean)
+        yield Figures("at peers' balance", {**asdict(planned), "peer": peer.name, "peer_bytes_moved": peer.bytes_moved})
+        yield row(_at_peer_cells(peer, planned))
 
 
-def _even_cells(at: At) -> tuple[str, ...]:
+def _even_cells(planned: BalancedPlan) -> tuple[str, ...]:
     return (
-        at.case,
-        gigabytes(at.bytes_moved),
-        gigabytes(at.least_bytes),
-        gap(at.bytes_moved, at.least_bytes),
-        " / ".join(f"{each:.4f}" for each in at.size_over_mean),
-        " / ".join(f"{spread:,}" for spread in at.spreads),
-        _not_kept(at),
-        f"{at.solve_seconds:.2f}",
-        megabytes(at.peak_bytes),
+        planned.case,
+        gigabytes(planned.bytes_moved),
+        gigabytes(planned.least_bytes),
+        gap(planned.bytes_moved, planned.least_bytes),
+        " / ".join(f"{each:.4f}" for each in planned.size_over_mean),
+        " / ".join(f"{spread:,}" for spread in planned.spreads),
+        _not_kept(planned),
+        f"{planned.solve_seconds:.2f}",
+        megabytes(planned.peak_bytes),
     )
 
 
-def _at_peer_cells(peer: Peer, at: At) -> tuple[str, ...]:
+def _at_peer_cells(peer: Peer, planned: BalancedPlan) -> tuple[str, ...]:
     over = peer.topic_replicas_over_ceiling
     return (
-        at.case,
+        planned.case,
         peer.name,
-        " / ".join([*at.balance[:2], UNKNOWN if peer.size_max_over_mean is None else f"{peer.size_max_over_mean:.3f}"]),
+        " / ".join(
+            [*planned.balance[:2], UNKNOWN if peer.size_max_over_mean is None else f"{peer.size_max_over_mean:.3f}"]
+        ),
         _published(peer),
-        gigabytes(at.bytes_moved),
-        ratio(peer.bytes_moved, at.bytes_moved),
-        gigabytes(at.least_bytes),
-        gap(at.bytes_moved, at.least_bytes),
-        f"{UNKNOWN if over is None else f'{over:,}'} / {at.topic_replicas_over_ceiling:,}",
-        _not_kept(at),
-        f"{at.solve_seconds:.2f}",
+        gigabytes(planned.bytes_moved),
+        ratio(peer.bytes_moved, planned.bytes_moved),
+        gigabytes(planned.least_bytes),
+        gap(planned.bytes_moved, planned.least_bytes),
+        f"{UNKNOWN if over is None else f'{over:,}'} / {planned.topic_replicas_over_ceiling:,}",
+        _not_kept(planned),
+        f"{planned.solve_seconds:.2f}",
     )
 
 
 def _published(peer: Peer) -> str:
     """The published gigabytes, with the rounding error if it is above half a gigabyte."""
-    whole = f"{peer.bytes_moved / 1e9:,.0f}"
-    return whole if peer.rounding_bytes <= 10**9 else f"{whole} ± {peer.rounding_bytes / 2e9:.0f}"
+    amount = f"{peer.bytes_moved / 1e9:,.0f}"
+    return amount if peer.rounding_bytes <= 10**9 else f"{amount} ± {peer.rounding_bytes / 2e9:.0f}"
 
 
-def _not_kept(at: At) -> str:
-    broken = f", {at.violations:,} rules broken" if at.violations else ""
-    return f"{at.not_kept:,}{broken}"
+def _not_kept(planned: BalancedPlan) -> str:
+    broken = f", {planned.violations:,} rules broken" if planned.violations else ""
+    return f"{planned.not_kept:,}{broken}"

@@ -31,9 +31,9 @@ def _today_and_plan(value: Callable[[Any], Value]) -> Callable[[Any], Value]:
 def _loads(plan: Plan) -> tuple[Column[Any], ...]:
     """The load of a broker or rack, today → plan."""
     return (
-        Column("\nReplicas", _today_and_plan(lambda held: held.replicas)),
-        Column("\nLeaders", _today_and_plan(lambda held: held.leaders)),
-        Column("\nSize", _today_and_plan(lambda held: plan_size(plan, held.size_bytes))),
+        Column("\nReplicas", _today_and_plan(lambda load: load.replicas)),
+        Column("\nLeaders", _today_and_plan(lambda load: load.leaders)),
+        Column("\nSize", _today_and_plan(lambda load: plan_size(plan, load.size_bytes))),
     )
 
 
@@ -42,8 +42,8 @@ def _traffic(plan: Plan) -> tuple[Column[Any], ...]:
     if not sentences.states_traffic(plan):
         return ()
     return (
-        Column("Network\nin", _today_and_plan(lambda held: Quantity(held.network_in, "bytes/s"))),
-        Column("Network\nout", _today_and_plan(lambda held: Quantity(held.network_out, "bytes/s"))),
+        Column("Network\nin", _today_and_plan(lambda load: Quantity(load.network_in, "bytes/s"))),
+        Column("Network\nout", _today_and_plan(lambda load: Quantity(load.network_out, "bytes/s"))),
     )
 
 
@@ -55,7 +55,7 @@ def brokers(plan: Plan) -> Table[BrokerRow]:
     """Every broker before and after, what it copies, and how full it becomes."""
     column = Column[BrokerRow]
 
-    def neither(rows: Sequence[BrokerRow]) -> str:
+    def rest(rows: Sequence[BrokerRow]) -> str:
         ids = formats.ranges(row.id for row in rows)
         return f"{counted(len(rows), 'broker')} neither among the fullest nor the emptiest ({ids})"
 
@@ -72,7 +72,7 @@ def brokers(plan: Plan) -> Table[BrokerRow]:
         *_traffic(plan),
     )
     title, few = "Brokers, today → plan", sentences.fullest_and_emptiest
-    return Table("broker", plan.brokers, columns, "brokers-table", title, few=few, rest=neither)
+    return Table("broker", plan.brokers, columns, "brokers-table", title, few=few, rest=rest)
 
 
 def racks(plan: Plan) -> Table[RackRow]:
@@ -89,14 +89,14 @@ def racks(plan: Plan) -> Table[RackRow]:
 def batches(plan: Plan) -> Table[BatchRow]:
     """The batches in their order."""
     column = Column[BatchRow]
-    known = plan.cluster.sizes_known
+    sizes_known = plan.cluster.sizes_known
     columns = (
         column("Batch", lambda row: str(row.number)),
         column("Partitions", lambda row: len(row.partitions)),
         column("Elections", lambda row: len(row.elect)),
         column("Replicas copied", lambda row: row.replicas_moved),
         column("Copied", lambda row: plan_size(plan, row.bytes_moved)),
-        column("At least", lambda row: Quantity(row.seconds_at_throttle if known else None, SECONDS)),
+        column("At least", lambda row: Quantity(row.seconds_at_throttle if sizes_known else None, SECONDS)),
         column("Peak disk", sentences.peak_disk),
     )
 
@@ -129,7 +129,7 @@ def _named_topics(rows: Sequence[NewPartitionsRow]) -> str:
 
 def _first_to_last(names: Sequence[str], row: str) -> str:
     """`3 topics, a to c,`: how many rows, with the first and the last name."""
-    first, last = (printable(names[at], _LONGEST_NAMED) for at in (0, -1))
+    first, last = (printable(names[index], _LONGEST_NAMED) for index in (0, -1))
     return f"{counted(len(names), row)}{f', {first} to {last},' if len(names) > 1 else ''}"
 
 
@@ -252,18 +252,18 @@ def partitions(plan: Plan) -> Table[PartitionRow]:
     return Table("partition", plan.partitions, columns, "partitions", "Partition changes", rest=rest, sortable=True)
 
 
-def _measured(plan: Plan, value: int) -> Quantity:
+def _plot_amount(plan: Plan, value: int) -> Quantity:
     """A plot's amount: bytes, or replicas if sizes are unknown."""
     return Quantity(value, "bytes" if plan.cluster.sizes_known else "replicas")
 
 
 def copied_pairs(plan: Plan, moved: Movement) -> Table[tuple[int, int, int]]:
     """How much each pair of brokers copies, most first."""
-    pair = Column[tuple[int, int, int]]
+    column = Column[tuple[int, int, int]]
     columns = (
-        pair("From broker", lambda row: str(row[0]), numeric=False),
-        pair("To broker", lambda row: str(row[1]), numeric=False),
-        pair("Copied", lambda row: _measured(plan, row[2])),
+        column("From broker", lambda row: str(row[0]), numeric=False),
+        column("To broker", lambda row: str(row[1]), numeric=False),
+        column("Copied", lambda row: _plot_amount(plan, row[2])),
     )
     rows = list(plot_movement.copied_pairs(moved))
     return Table("pair", rows, columns, "movement-table", "What each pair of brokers copies")
@@ -271,34 +271,34 @@ def copied_pairs(plan: Plan, moved: Movement) -> Table[tuple[int, int, int]]:
 
 def copies(plan: Plan, moved: Movement) -> Table[tuple[int, int]]:
     """How much each broker copies in each batch, in the order of batches."""
-    cell = Column[tuple[int, int]]
+    column = Column[tuple[int, int]]
     columns = (
-        cell("Batch", lambda at: str(at[0] + 1), numeric=False),
-        cell("Broker", lambda at: str(moved.brokers[at[1]]), numeric=False),
-        cell("Copies in", lambda at: _measured(plan, int(moved.received[at]))),
-        cell("Copies out", lambda at: _measured(plan, int(moved.sent[at]))),
+        column("Batch", lambda row: str(row[0] + 1), numeric=False),
+        column("Broker", lambda row: str(moved.brokers[row[1]]), numeric=False),
+        column("Copies in", lambda row: _plot_amount(plan, int(moved.received[row]))),
+        column("Copies out", lambda row: _plot_amount(plan, int(moved.sent[row]))),
     )
     rows = [(batch, broker) for batch, broker in np.argwhere(moved.received + moved.sent).tolist()]
     return Table("row", rows, columns, "copies-table", "What each broker copies, batch by batch")
 
 
-def held(plan: Plan, moved: Movement) -> Table[int]:
+def stored(plan: Plan, moved: Movement) -> Table[int]:
     """How much each broker holds today, at its peak, and afterwards."""
     column = Column[int]
     key, _ = plot_movement.measure(plan)
     rows = {broker.id: broker for broker in plan.brokers}
-    peaks, when = moved.held.max(axis=0).tolist(), moved.held.argmax(axis=0).tolist()
+    peaks, peaks_in = moved.stored.max(axis=0).tolist(), moved.stored.argmax(axis=0).tolist()
 
-    def side(at: int, name: str) -> Value:
-        broker = rows.get(moved.brokers[at])
-        return _measured(plan, getattr(getattr(broker, name), key) if broker else 0)
+    def amount(index: int, name: str) -> Value:
+        broker = rows.get(moved.brokers[index])
+        return _plot_amount(plan, getattr(getattr(broker, name), key) if broker else 0)
 
     columns = (
-        column("Broker", lambda at: str(moved.brokers[at]), numeric=False),
-        column("Fullest in", lambda at: f"batch {when[at]}" if when[at] else "today", numeric=False),
-        column("Today", lambda at: side(at, "before")),
-        column("At most", lambda at: _measured(plan, peaks[at])),
-        column("Afterwards", lambda at: side(at, "after")),
+        column("Broker", lambda index: str(moved.brokers[index]), numeric=False),
+        column("Fullest in", lambda index: f"batch {peaks_in[index]}" if peaks_in[index] else "today", numeric=False),
+        column("Today", lambda index: amount(index, "before")),
+        column("At most", lambda index: _plot_amount(plan, peaks[index])),
+        column("Afterwards", lambda index: amount(index, "after")),
     )
     title = "What each broker stores while the plan runs"
     return Table("broker", range(len(moved.brokers)), columns, "held-table", title)
@@ -306,14 +306,14 @@ def held(plan: Plan, moved: Movement) -> Table[int]:
 
 def worst_hours(plan: Plan) -> Table[tuple[str, str, WorstHourRow]]:
     """The worst hour in and out, today and with the plan, and the topics with the most traffic in it."""
-    of = plan.hours
-    states = () if of is None else (("today", of.today), ("plan", of.plan))
-    every = [(when, way, getattr(state, f"network_{way}")) for when, state in states for way in ("in", "out")]
+    hours = plan.hours
+    states = () if hours is None else (("today", hours.today), ("plan", hours.plan))
+    rows = [(when, flow, getattr(state, f"network_{flow}")) for when, state in states for flow in ("in", "out")]
     column = Column[tuple[str, str, WorstHourRow]]
 
     def topics(row: WorstHourRow) -> str:
-        named = ((printable(each.topic, _LONGEST_NAMED), each.bytes_per_sec) for each in row.topics)
-        return ", ".join(f"{topic} {formats.amount(rate, 'bytes/s')}" for topic, rate in named)
+        topic_rates = ((printable(each.topic, _LONGEST_NAMED), each.bytes_per_sec) for each in row.topics)
+        return ", ".join(f"{topic} {formats.amount(rate, 'bytes/s')}" for topic, rate in topic_rates)
 
     columns = (
         column("Worst hour", lambda row: f"{row[0]}, {row[1]}", numeric=False),
@@ -322,7 +322,7 @@ def worst_hours(plan: Plan) -> Table[tuple[str, str, WorstHourRow]]:
         column("Traffic", lambda row: Quantity(row[2].bytes_per_sec, "bytes/s")),
         column("Most of it", lambda row: topics(row[2]), numeric=False),
     )
-    return Table("hour", [row for row in every if row[2].bytes_per_sec], columns, "worst-hours", "Worst hours")
+    return Table("hour", [row for row in rows if row[2].bytes_per_sec], columns, "worst-hours", "Worst hours")
 
 
 def months_of_hours(plan: Plan) -> Table[MonthOfGrowthRow]:

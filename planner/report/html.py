@@ -56,8 +56,8 @@ def lines(block: Lines, source: str) -> list[Markup]:
     """The first lines of a block as HTML, at most 100, and a sentence on the rest."""
     writer = _TYPED if block.line == "command" else _WRITER
     shown = [line(each, writer) for each in block.lines[:_MOST_LINES]]
-    rest = len(block.lines) - len(shown)
-    return [*shown, escape(left_out_here(counted(rest, block.line), source))] if rest else shown
+    hidden_count = len(block.lines) - len(shown)
+    return [*shown, escape(left_out_here(counted(hidden_count, block.line), source))] if hidden_count else shown
 
 
 def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
@@ -65,8 +65,8 @@ def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
 
     `pages` are the views of other commands that the report includes.
     """
-    moved, script = plot_movement.movement(plan), _shipped("report.js")
-    drawn = plots.draw(plan, moved)
+    moved, script = plot_movement.movement(plan), _template_text("report.js")
+    drawn_plots = plots.draw(plan, moved)
     searched: list[tuple[str, str, Table[Any], int]] = [("topics", "Topics", cluster_tables.topics(plan), MOST_TOPICS)]
     if plan.partitions:
         moves = cluster_tables.partitions(plan)
@@ -82,21 +82,25 @@ def files(plan: Plan, pages: Sequence[View] = ()) -> dict[str, bytes]:
         plan_id=plan.plan_id,
         inputs=[(printable(file.path), file.sha256) for file in plan.inputs[:_INPUTS_SHOWN]],
         sections=sections(plan, moved),
-        drawn={plot.name: plot for plot in drawn},
+        drawn={plot.name: plot for plot in drawn_plots},
         source=SOURCE,
         pages=pages,
         searched=searched,
-        style=STYLE + _shipped("report.css"),
+        style=STYLE + _template_text("report.css"),
         script=script,
         # The page allows only the script with this digest, so a name from the cluster can't smuggle one in.
         script_digest=b64encode(sha256(script.encode()).digest()).decode(),
     )
-    return {"report.html": page.encode(), **{f"plots/{plot.name}.svg": plot.file for plot in drawn}}
+    return {"report.html": page.encode(), **{f"plots/{plot.name}.svg": plot.file for plot in drawn_plots}}
 
 
-def view_page(view: View, drawn: Mapping[str, Plot]) -> bytes:
+def view_page(view: View, svg_plots: Mapping[str, Plot]) -> bytes:
     """A separate page for another command's view, with its sections' plots and without a script."""
-    return _template("view.html.j2").render(view=view, drawn=drawn, style=STYLE + _shipped("report.css")).encode()
+    return (
+        _template("view.html.j2")
+        .render(view=view, drawn=svg_plots, style=STYLE + _template_text("report.css"))
+        .encode()
+    )
 
 
 @cache
@@ -109,23 +113,23 @@ def _template(name: str) -> jinja2.Template:
 
 
 @cache
-def _shipped(name: str) -> str:
+def _template_text(name: str) -> str:
     return resource("templates", name).read_text(encoding="utf-8")
 
 
 def _figures(plan: Plan) -> list[tuple[str, str]]:
     """The few numbers that a reviewer looks for first."""
-    bound, known = plan.bound, plan.cluster.sizes_known
-    some = bool(plan.cluster.partitions_without_size)
+    bound, sizes_known = plan.bound, plan.cluster.sizes_known
+    partly = bool(plan.cluster.partitions_without_size)
     seconds = plan.execution.seconds_at_throttle
     return [
-        ("copied, at least" if some else "copied", size(bound.bytes_moved) if known else formats.UNKNOWN),
+        ("copied, at least" if partly else "copied", size(bound.bytes_moved) if sizes_known else formats.UNKNOWN),
         (
-            "the minimum for this" if some or plan.unfinished or bound_section.looser(plan) else "the proven minimum",
-            size(bound.least_bytes_moved) if known else formats.UNKNOWN,
+            "the minimum for this" if partly or plan.unfinished or bound_section.looser(plan) else "the proven minimum",
+            size(bound.least_bytes_moved) if sizes_known else formats.UNKNOWN,
         ),
         ("replicas copied", number(sum(batch.replicas_moved for batch in plan.batches))),
         ("leaders elected", number(sum(len(batch.elect) for batch in plan.batches))),
         ("batches", number(len(plan.batches))),
-        ("duration, at least", formats.duration(seconds) if known else formats.UNKNOWN),
+        ("duration, at least", formats.duration(seconds) if sizes_known else formats.UNKNOWN),
     ]

@@ -84,18 +84,20 @@ def body(
 def _block(block: Block, source: str, room: Room) -> str:
     match block:
         case Lines():
-            bullet, between = ("- ", "\n") if block.bulleted else ("", "\n\n")
+            bullet, separator = ("- ", "\n") if block.bulleted else ("", "\n\n")
             shown = list(fitting((f"{bullet}{line(each)}" for each in block.lines), room.most_bytes))
-            rest = len(block.lines) - len(shown)
-            return between.join([*shown, *([f"{bullet}{_rest(counted(rest, block.line), source)}"] if rest else [])])
+            hidden = len(block.lines) - len(shown)
+            return separator.join(
+                [*shown, *([f"{bullet}{_left_out_text(counted(hidden, block.line), source)}"] if hidden else [])]
+            )
         case Facts(facts):
             return "\n".join(f"- {label}: {line(value)}" for label, value in facts)
         case _:
             return table(block, source, room)
 
 
-def _rest(what: str, source: str) -> str:
-    return text(left_out_here(what, source), _LONGEST_REST)
+def _left_out_text(description: str, source: str) -> str:
+    return text(left_out_here(description, source), _LONGEST_REST)
 
 
 def fitting(lines: Iterable[str], most_bytes: int | None) -> Iterator[str]:
@@ -108,21 +110,22 @@ def fitting(lines: Iterable[str], most_bytes: int | None) -> Iterator[str]:
         yield each
 
 
-def table(of: Table[Any], source: str, room: Room) -> str:
+def table(block: Table[Any], source: str, room: Room) -> str:
     """A table under its title; if `room` says so it is folded, and the title has the number of rows."""
-    shown = of.shown(room.most_rows)
-    written_cells = zip(shown, written_rows(shown, of.columns, _WRITER), strict=True)
+    shown = block.shown(room.most_rows)
+    written_cells = zip(shown, written_rows(shown, block.columns, _WRITER), strict=True)
     rows = (
-        _row([f"**{cells[0]}**", *cells[1:]] if of.strong and of.strong(row) else cells) for row, cells in written_cells
+        _row([f"**{cells[0]}**", *cells[1:]] if block.strong and block.strong(row) else cells)
+        for row, cells in written_cells
     )
     lines = list(fitting(rows, room.most_bytes))
-    rules = ("--:" if column.numeric else ":--" for column in of.columns)
-    head = [_row(column.heading for column in of.columns), f"|{'|'.join(rules)}|"]
-    left_out = of.left_out(shown[: len(lines)])
-    made = "\n".join([*head, *lines]) + (f"\n\n{_rest(left_out, source)}" if left_out else "")
+    rules = ("--:" if column.numeric else ":--" for column in block.columns)
+    head = [_row(column.heading for column in block.columns), f"|{'|'.join(rules)}|"]
+    left_out = block.left_out(shown[: len(lines)])
+    markdown = "\n".join([*head, *lines]) + (f"\n\n{_left_out_text(left_out, source)}" if left_out else "")
     if room.folded:
-        return folded(f"{of.title} ({counted(len(of.rows), of.row)})", made)
-    return f"**{of.title}**\n\n{made}" if of.title else made
+        return folded(f"{block.title} ({counted(len(block.rows), block.row)})", markdown)
+    return f"**{block.title}**\n\n{markdown}" if block.title else markdown
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -178,22 +181,22 @@ def report(plan: Plan, pages: Sequence[View] = ()) -> str:
     Sizes are decimal, brokers are ids, a replica list starts with its preferred leader. `pages` are folded in.
     """
     parts = list(body(sections(plan), SOURCE, _ROOMS))
-    free = (MOST_BYTES - _bytes(_page(plan, parts))) // 2
-    for number, page in enumerate(pages):
+    free_bytes = (MOST_BYTES - _bytes(_page(plan, parts))) // 2
+    for index, page in enumerate(pages):
         # Each page has an equal share of the bytes; later pages get what a short page leaves.
         lines = "\n\n".join(body(page.sections, page.source)).splitlines()
-        shown = list(fitting(lines, free // (len(pages) - number) - _FRAME_BYTES))
-        if rest := len(lines) - len(shown):
-            shown += ["", f"{rest:,} lines left out here: see `{page.source}`."]
+        shown = list(fitting(lines, free_bytes // (len(pages) - index) - _FRAME_BYTES))
+        if hidden_count := len(lines) - len(shown):
+            shown += ["", f"{hidden_count:,} lines left out here: see `{page.source}`."]
         content = "\n".join(shown)
-        free -= _bytes(content) + _FRAME_BYTES
+        free_bytes -= _bytes(content) + _FRAME_BYTES
         parts.append(folded(line(page.title), content))
-    free = MOST_BYTES - _bytes(_page(plan, parts))
+    free_bytes = MOST_BYTES - _bytes(_page(plan, parts))
     changed = cluster_tables.topics(plan, changed=True)
-    for listed, share in ((changed, free // 3), (cluster_tables.partitions(plan), free)):
-        if listed.rows:
-            fits = min(share, MOST_BYTES - _bytes(_page(plan, parts))) - _LIST_FRAME_BYTES
-            parts.append(table(listed, SOURCE, Room(fits, folded=True)))
+    for list_table, share in ((changed, free_bytes // 3), (cluster_tables.partitions(plan), free_bytes)):
+        if list_table.rows:
+            most_bytes = min(share, MOST_BYTES - _bytes(_page(plan, parts))) - _LIST_FRAME_BYTES
+            parts.append(table(list_table, SOURCE, Room(most_bytes, folded=True)))
     return _page(plan, parts)
 
 

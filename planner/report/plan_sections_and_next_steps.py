@@ -39,16 +39,23 @@ def sections(plan: Plan, moved: Movement | None = None, folder: str | None = Non
 
 def details(plan: Plan, moved: Movement | None = None, folder: str | None = None) -> tuple[ViewSection, ...]:
     """The sections after the summary. Markdown folds those that a decision doesn't need."""
-    stay = Lines((Joined((_NEW_PARTITIONS[0], Name("rollback.json"), _NEW_PARTITIONS[1])),), bulleted=False)
-    made = (cluster_tables.new_partitions(plan), stay, choice_tables.placed_new(plan), cluster_tables.new_lists(plan))
+    stay_note = Lines((Joined((_NEW_PARTITIONS[0], Name("rollback.json"), _NEW_PARTITIONS[1])),), bulleted=False)
+    new_blocks = (
+        cluster_tables.new_partitions(plan),
+        stay_note,
+        choice_tables.new_placements(plan),
+        cluster_tables.new_lists(plan),
+    )
     log_dirs = (cluster_tables.log_dirs(plan), cluster_tables.log_dir_moves(plan))
     scenarios = Lines(tuple(map(sentences.scenario, plan.scenarios)), "scenario")
     # With `rebalance: none`, missed targets don't matter for the decision: they are shown among the folded terms.
     hours = (cluster_tables.worst_hours(plan), cluster_tables.months_of_hours(plan))
-    relaxed, kept = choice_tables.relaxed(plan), plan.changes.rebalance == "none"
-    every = (
+    relaxed, no_rebalance = choice_tables.relaxed(plan), plan.changes.rebalance == "none"
+    all_sections = (
         ViewSection("Warnings", told(Lines(plan.warnings, "warning")), "warnings"),
-        ViewSection("Limits and balance", told(choice_tables.limits(plan), *([] if kept else [relaxed])), "gates"),
+        ViewSection(
+            "Limits and balance", told(choice_tables.limits(plan), *([] if no_rebalance else [relaxed])), "gates"
+        ),
         ViewSection("Risks", told(Lines(tuple(verdict.risks(plan)), "risk")), "risks"),
         ViewSection("How to apply and roll back", told(commands(plan, folder)), "commands"),
         ViewSection("Racks", told(cluster_tables.racks(plan)), "racks", plot="racks", folded=True),
@@ -62,15 +69,18 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
         ViewSection("Worst hours", told(*hours), "hours", plot="hours", folded=True),
         ViewSection("Traffic between racks", told(Lines(verdict.cross_rack(plan))), "rack-traffic"),
         ViewSection("In the scenarios", told(scenarios), "scenarios"),
-        ViewSection("New partitions", told(*made) if plan.new_topics else (), "new", folded=True),
+        ViewSection("New partitions", told(*new_blocks) if plan.new_topics else (), "new", folded=True),
         ViewSection("Log dirs", told(*log_dirs), "of-log-dirs", folded=True),
         ViewSection(_COMPARED, told(choice_tables.compared(plan)), "others", folded=True),
         ViewSection(
-            "Every term", told(choice_tables.terms(plan), *([relaxed] if kept else [])), "every-term", folded=True
+            "Every term",
+            told(choice_tables.terms(plan), *([relaxed] if no_rebalance else [])),
+            "every-term",
+            folded=True,
         ),
-        ViewSection("How the plan was found", (_found(plan),), "found", folded=True),
+        ViewSection("How the plan was found", (_search_facts(plan),), "found", folded=True),
     )
-    return tuple(section for section in every if section.blocks)
+    return tuple(section for section in all_sections if section.blocks)
 
 
 def _movement(plan: Plan, moved: Movement | None) -> tuple[ViewSection, ...]:
@@ -81,23 +91,23 @@ def _movement(plan: Plan, moved: Movement | None) -> tuple[ViewSection, ...]:
     return (
         ViewSection("Movement", told(cluster_tables.copied_pairs(plan, moved)), "movement", plot="movement"),
         ViewSection("Batches", (*batches, cluster_tables.copies(plan, moved)), "batches", plot="batches"),
-        ViewSection("Disk use while the plan runs", told(cluster_tables.held(plan, moved)), "held", plot="held"),
+        ViewSection("Disk use while the plan runs", told(cluster_tables.stored(plan, moved)), "held", plot="held"),
     )
 
 
-def _found(plan: Plan) -> Facts:
+def _search_facts(plan: Plan) -> Facts:
     """How the plan was found and chosen, as pairs of a label and a sentence."""
     derived = sentences.derived(plan)
-    of_proof = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the minimum"
-    every: tuple[tuple[str, Value], ...] = (
+    proof_label = "Proof, of this step alone" if headline.first_step(plan) else "Proof of the minimum"
+    facts: tuple[tuple[str, Value], ...] = (
         *requested.rules(plan, _LONGEST_FACT),
         ("By default", Sentence(derived, _LONGEST_FACT) if derived else ""),
         ("Chosen", headline.chosen(plan)),
-        (of_proof, Sentence(plan.bound.proof.rstrip("."), LONGEST_PROOF)),
+        (proof_label, Sentence(plan.bound.proof.rstrip("."), LONGEST_PROOF)),
         ("Searched", sentences.searched(plan)),
         ("The winner", formats.printable(plan.candidates.rule.rstrip("."), _LONGEST_FACT)),
     )
-    return Facts(tuple((label, value) for label, value in every if value))
+    return Facts(tuple((label, value) for label, value in facts if value))
 
 
 # Ansible needs the addresses, but the YAML may leave them out.
@@ -113,20 +123,20 @@ def next_steps_on_screen(plan: Plan, folder: str | None, files: int) -> ViewSect
         return ViewSection("", (Facts((("Next", if_refused(plan)),)),))
     if folder is None:
         return ViewSection("", ())
-    at = PurePath(folder)
-    play = f"cd {shlex.quote(str(at / 'ansible'))} && ansible-playbook"
-    written = f" ({counted(files, 'file')})" if files else ""
-    facts: list[tuple[str, Value]] = [("Files", f"{at}/{written}: {what_to_open(plan)}")]
+    folder_path = PurePath(folder)
+    play = f"cd {shlex.quote(str(folder_path / 'ansible'))} && ansible-playbook"
+    count_text = f" ({counted(files, 'file')})" if files else ""
+    facts: list[tuple[str, Value]] = [("Files", f"{folder_path}/{count_text}: {what_to_open(plan)}")]
     if plan.has_something_to_do:
         if not plan.cluster.bootstrap_servers:
             facts.append(("Addresses", _NO_ADDRESSES))
-        keeps = "; new topics and partitions stay" if plan.new_topics else ""
+        kept_text = "; new topics and partitions stay" if plan.new_topics else ""
         if first := headline.before_anything(plan):
             facts.append(("First", first))
         facts += [
             ("Next", f"{play} apply.yml --check"),
             ("Then", "ansible-playbook apply.yml, then verify.yml"),
-            ("Rollback", f"ansible-playbook rollback.yml copies {copied_back(plan)}{keeps}"),
+            ("Rollback", f"ansible-playbook rollback.yml copies {copied_back(plan)}{kept_text}"),
         ]
     else:
         facts.append(("Next", "nothing to apply"))
@@ -138,22 +148,22 @@ def next_steps_on_screen(plan: Plan, folder: str | None, files: int) -> ViewSect
 def commands(plan: Plan, folder: str | None) -> Lines:
     """The place of the files, and the commands to type."""
     if plan.refused:
-        told_next = if_refused(plan)
-        return Lines((f"{told_next[0].upper()}{told_next[1:]}.",))
-    written: tuple[Value, ...] = (f"Files, in the folder of this report: {what_to_open(plan)}.",)
-    where, ansible = ", in the plan's folder", "ansible"
+        next_step = if_refused(plan)
+        return Lines((f"{next_step[0].upper()}{next_step[1:]}.",))
+    files_line: tuple[Value, ...] = (f"Files, in the folder of this report: {what_to_open(plan)}.",)
+    in_folder, ansible = ", in the plan's folder", "ansible"
     if folder is not None:
-        written = ("Files: ", Name(f"{PurePath(folder)}/"), f": {what_to_open(plan)}.")
-        where, ansible = "", shlex.quote(str(PurePath(folder) / "ansible"))
+        files_line = ("Files: ", Name(f"{PurePath(folder)}/"), f": {what_to_open(plan)}.")
+        in_folder, ansible = "", shlex.quote(str(PurePath(folder) / "ansible"))
     if not plan.has_something_to_do:
-        return Lines((Joined(written),))
-    lines = [written]
+        return Lines((Joined(files_line),))
+    lines = [files_line]
     if not plan.cluster.bootstrap_servers:
         lines.append((f"Addresses: {_NO_ADDRESSES}.",))
     if first := headline.before_anything(plan):
         lines.append((f"First: {first}.",))
     lines += [
-        (f"Dry run{where}: ", Name(f"cd {ansible} && ansible-playbook apply.yml --check"), "."),
+        (f"Dry run{in_folder}: ", Name(f"cd {ansible} && ansible-playbook apply.yml --check"), "."),
         ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
     ]
     throttle = plan.execution.throttle_bytes_per_sec
@@ -169,11 +179,11 @@ def commands(plan: Plan, folder: str | None) -> Lines:
         )
     if plan.unfinished:
         lines.append((f"Then {before_next_step(plan)}, and plan the next step: ", Name("planner whatif"), "."))
-    back = " restores every partition's old replica list and leader"
-    back += ", and moves replicas back to their log dirs" if plan.log_dirs and plan.log_dirs.moves else ""
-    back += f"; it copies {copied_back(plan)}"
-    back += "; new topics and partitions stay" if plan.new_topics else ""
-    lines.append(("Roll back: ", Name("ansible-playbook rollback.yml"), f"{back}."))
+    rollback_text = " restores every partition's old replica list and leader"
+    rollback_text += ", and moves replicas back to their log dirs" if plan.log_dirs and plan.log_dirs.moves else ""
+    rollback_text += f"; it copies {copied_back(plan)}"
+    rollback_text += "; new topics and partitions stay" if plan.new_topics else ""
+    lines.append(("Roll back: ", Name("ansible-playbook rollback.yml"), f"{rollback_text}."))
     return Lines(tuple(map(Joined, lines)), "command")
 
 
@@ -184,36 +194,36 @@ def what_to_open(plan: Plan) -> str:
 
 def before_next_step(plan: Plan) -> str:
     """What has to be done after a first step, before the next one is planned."""
-    joined = [broker.id for broker in plan.brokers if broker.role == "added" and broker.after.replicas]
-    listed = f", move {brokers(joined)} to cluster.brokers" if joined else ""
-    return f"capture the state again{listed}"
+    joining = [broker.id for broker in plan.brokers if broker.role == "added" and broker.after.replicas]
+    move_text = f", move {brokers(joining)} to cluster.brokers" if joining else ""
+    return f"capture the state again{move_text}"
 
 
 def if_refused(plan: Plan) -> str:
     """What to do about exceeded limits; a budget is suggested only if it limits the same amounts."""
     exceeded = [gate for gate in plan.limits if gate.crossed]
     crossed = {gate.key for gate in exceeded}
-    lifted = "do what is allowed (see Unsafe)" if plan.unsafe else ""
+    unsafe_text = "do what is allowed (see Unsafe)" if plan.unsafe else ""
     if not crossed:
-        return f"nothing was written: {lifted}, then run the same command again"
+        return f"nothing was written: {unsafe_text}, then run the same command again"
     amounts = {f"limits.{name}" for name in ("bytes_moved", "replicas_moved", "leaders_changed")}
     step = ", or set a budget to plan a first step" if crossed <= amounts else ""
     faster = ", or raise execution.throttle" if "limits.eta" in crossed else ""
     # A disk limit can't be above 100 %, so raising it doesn't help a disk that would be overfull.
-    small = [
+    too_small = [
         gate for gate in exceeded if gate.key == "limits.disk_used" and gate.value > choice_tables.disk_of(plan, gate)
     ]
-    over = sorted((gate for gate in exceeded if gate not in small), key=lambda gate: gate.key in AT_LEAST)
-    verbs = ["lower " if gate.key in AT_LEAST else "" if at else "raise " for at, gate in enumerate(over)]
-    enough = [f"{gate.key} to {_enough(plan, gate)}" for gate in over]
-    raised = " and ".join(map("".join, zip(verbs, enough, strict=True)))
+    adjustable = sorted((gate for gate in exceeded if gate not in too_small), key=lambda gate: gate.key in AT_LEAST)
+    verbs = ["lower " if gate.key in AT_LEAST else "" if index else "raise " for index, gate in enumerate(adjustable)]
+    new_limits = [f"{gate.key} to {_enough_limit(plan, gate)}" for gate in adjustable]
+    raised = " and ".join(map("".join, zip(verbs, new_limits, strict=True)))
     raises = f"{raised}{faster}, or " if raised else ""
-    smaller = "".join(f"broker {gate.broker}'s disk is too small; " for gate in small)
-    also = f"; {lifted}" if lifted else ""
-    return f"nothing was written: {smaller}{raises}ask for less{step}{also}; then run the same command again"
+    small_text = "".join(f"broker {gate.broker}'s disk is too small; " for gate in too_small)
+    unsafe_too = f"; {unsafe_text}" if unsafe_text else ""
+    return f"nothing was written: {small_text}{raises}ask for less{step}{unsafe_too}; then run the same command again"
 
 
-def _enough(plan: Plan, gate: LimitRow) -> str:
+def _enough_limit(plan: Plan, gate: LimitRow) -> str:
     """The limit that this plan would keep, rounded up; says if today's cluster exceeds the limit already."""
     if gate.key == "limits.disk_used":
         return f"{-(-1000 * gate.value // choice_tables.disk_of(plan, gate)) / 10:g} %"
@@ -229,43 +239,49 @@ def _enough(plan: Plan, gate: LimitRow) -> str:
 
 def copied_back(plan: Plan) -> str:
     """The most that a rollback of the whole plan copies: `2.12 TB (112 replicas) at most`, or `nothing`."""
-    gone = [(len(row.dropped), row.size_bytes) for row in plan.partitions]
-    told = list[str]()
-    if replicas := sum(count for count, _ in gone):
-        told.append(f"{_copied(plan, sum(count * held for count, held in gone), replicas)} between brokers")
+    dropped = [(len(row.dropped), row.size_bytes) for row in plan.partitions]
+    parts = list[str]()
+    if replicas := sum(count for count, _ in dropped):
+        parts.append(
+            f"{_copied_text(plan, sum(count * size_bytes for count, size_bytes in dropped), replicas)} between brokers"
+        )
     if plan.log_dirs and plan.log_dirs.moves:
-        told.append(f"{_copied(plan, plan.log_dirs.bytes_moved, plan.log_dirs.replicas_moved)} between log dirs")
-    if len(told) == 1:
-        told = [told[0].removesuffix(" between brokers")]
-    down = [broker.id for broker in plan.brokers if broker.role == "removed" and broker.seems_down]
-    once = f", once {brokers(down)} {'is' if len(down) == 1 else 'are'} live again" if down else ""
-    return f"{' and '.join(told)} at most{once}" if told else "nothing"
+        parts.append(f"{_copied_text(plan, plan.log_dirs.bytes_moved, plan.log_dirs.replicas_moved)} between log dirs")
+    if len(parts) == 1:
+        parts = [parts[0].removesuffix(" between brokers")]
+    down_ids = [broker.id for broker in plan.brokers if broker.role == "removed" and broker.seems_down]
+    once_live = f", once {brokers(down_ids)} {'is' if len(down_ids) == 1 else 'are'} live again" if down_ids else ""
+    return f"{' and '.join(parts)} at most{once_live}" if parts else "nothing"
 
 
-def _copied(plan: Plan, size_bytes: int, replicas: int) -> str:
-    held = counted(replicas, "replica")
-    return f"{size(size_bytes)} ({held})" if plan.cluster.sizes_known else held
+def _copied_text(plan: Plan, size_bytes: int, replicas: int) -> str:
+    replica_text = counted(replicas, "replica")
+    return f"{size(size_bytes)} ({replica_text})" if plan.cluster.sizes_known else replica_text
 
 
 def terraform_news(plan: Plan) -> str:
     """The changes to topics in the tfvars that are new to Terraform, and the topics left out; empty if no changes."""
-    grown, told = {topic.topic for topic in plan.new_topics}, plan.declared_topics
-    sized = {topic.name for topic in plan.topics if _resized(topic)}
-    if told.keys().isdisjoint(sized | grown):
+    grown, declared = {topic.topic for topic in plan.new_topics}, plan.declared_topics
+    resized_names = {topic.name for topic in plan.topics if _has_new_factor(topic)}
+    if declared.keys().isdisjoint(resized_names | grown):
         return ""
-    left_out = len(plan.topics) - len(told)
-    new = sum(not topic.partitions_before for topic in plan.new_topics)
-    resized = len(told.keys() & sized - grown)
-    kinds = ((resized, "with another replication factor"), (len(grown) - new, "with more partitions"), (new, "new"))
-    said = ", ".join(f"{counted(count, 'topic')} {what}" for count, what in kinds if count)
-    missing = f"; {counted(left_out, 'topic')} left out (internal to Kafka, or with mixed replication factors)"
-    unknown = sum(topic["config"] is None for topic in told.values())
-    unsaid = (
-        f"; the config of {counted(unknown, 'topic')} is null, because the state doesn't say what is inherited: "
+    left_out = len(plan.topics) - len(declared)
+    new_count = sum(not topic.partitions_before for topic in plan.new_topics)
+    resized_count = len(declared.keys() & resized_names - grown)
+    kinds = (
+        (resized_count, "with another replication factor"),
+        (len(grown) - new_count, "with more partitions"),
+        (new_count, "new"),
+    )
+    changes_text = ", ".join(f"{counted(count, 'topic')} {description}" for count, description in kinds if count)
+    left_out_text = f"; {counted(left_out, 'topic')} left out (internal to Kafka, or with mixed replication factors)"
+    unknown_count = sum(topic["config"] is None for topic in declared.values())
+    unknown_text = (
+        f"; the config of {counted(unknown_count, 'topic')} is null, because the state doesn't say what is inherited: "
         "write the config into the tfvars, or add the output of kafka-configs --describe --entity-type topics --all "
         "to the state"
     )
-    return f"{said}{missing if left_out else ''}{unsaid if unknown else ''}"
+    return f"{changes_text}{left_out_text if left_out else ''}{unknown_text if unknown_count else ''}"
 
 
 def old_tfvars(plan: Plan) -> str:
@@ -274,10 +290,10 @@ def old_tfvars(plan: Plan) -> str:
     A provider can lower the number of partitions only by a new topic (kafka_topic of Mongey/kafka: ForceNew).
     """
     grown = {topic.topic for topic in plan.new_topics if topic.partitions_before}
-    factors = any(topic.replication_factor_before and _resized(topic) for topic in plan.topics)
+    factors = any(topic.replication_factor_before and _has_new_factor(topic) for topic in plan.topics)
     deletes = "delete each topic that has more partitions now, with its data, and create it anew"
     return " and ".join([*(["undo the new replication factors"] if factors else []), *([deletes] if grown else [])])
 
 
-def _resized(topic: TopicRow) -> bool:
+def _has_new_factor(topic: TopicRow) -> bool:
     return topic.replication_factor_before != (topic.replication_factor,)

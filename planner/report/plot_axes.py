@@ -45,23 +45,23 @@ def panels(
     """
     from matplotlib.figure import Figure
 
-    most = WIDTH - left - right
-    width = min(most, max(_NARROWEST, widest * len(labels))) if labels else most
-    upright = max(map(len, labels), default=0) * _CHARACTER * len(labels) > width
-    under = 12 + _CHARACTER * max(map(len, labels)) if upright else _BELOW
-    below = under + (_NAME if name or not labels else 0)
-    whole = _ABOVE + count * (height + _ABOVE) - _ABOVE + below
-    figure = Figure(figsize=(WIDTH / 72, whole / 72), frameon=False)
-    bottoms = [whole - at * (height + _ABOVE) - height - _ABOVE for at in range(count)]
-    drawn = [figure.add_axes((left / WIDTH, b / whole, width / WIDTH, height / whole)) for b in bottoms]
-    for axes in drawn:
+    most_width = WIDTH - left - right
+    width = min(most_width, max(_NARROWEST, widest * len(labels))) if labels else most_width
+    is_upright = max(map(len, labels), default=0) * _CHARACTER * len(labels) > width
+    label_height = 12 + _CHARACTER * max(map(len, labels)) if is_upright else _BELOW
+    below = label_height + (_NAME if name or not labels else 0)
+    total = _ABOVE + count * (height + _ABOVE) - _ABOVE + below
+    figure = Figure(figsize=(WIDTH / 72, total / 72), frameon=False)
+    bottoms = [total - index * (height + _ABOVE) - height - _ABOVE for index in range(count)]
+    all_axes = [figure.add_axes((left / WIDTH, b / total, width / WIDTH, height / total)) for b in bottoms]
+    for axes in all_axes:
         axes.set_axis_off()
         axes.set_xlim(-0.5, max(len(labels), width / widest) - 0.5)
-    style: Any = {"rotation": 90, "fontsize": _SMALL} if upright else {}
-    under_axis(drawn[-1], list(enumerate(labels)), **style)
+    style: Any = {"rotation": 90, "fontsize": _SMALL} if is_upright else {}
+    under_axis(all_axes[-1], list(enumerate(labels)), **style)
     if name:
-        name_below(drawn[-1], name, under)
-    return figure, drawn
+        name_below(all_axes[-1], name, label_height)
+    return figure, all_axes
 
 
 def _size(axes: Axes) -> tuple[float, float]:
@@ -72,16 +72,16 @@ def _size(axes: Axes) -> tuple[float, float]:
 
 def under_axis(axes: Axes, labels: Sequence[tuple[float, str]], **style: Any) -> None:
     """Writes each text of (x, text) below the panel at its x."""
-    place = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", "color": COLOR["quiet"]}
-    for at, text in labels:
-        axes.text(at, -6 / _size(axes)[1], text, **{**place, **style})
+    placement = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", "color": COLOR["quiet"]}
+    for x, text in labels:
+        axes.text(x, -6 / _size(axes)[1], text, **{**placement, **style})
 
 
 def beside_axis(axes: Axes, labels: Sequence[tuple[float, str]]) -> None:
     """Writes each text of (y, text) left of the panel at its y."""
-    place: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "color": COLOR["quiet"]}
-    for at, text in labels:
-        axes.text(-6 / _size(axes)[0], at, text, **place)
+    placement: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "color": COLOR["quiet"]}
+    for y, text in labels:
+        axes.text(-6 / _size(axes)[0], y, text, **placement)
 
 
 def room(labels: Sequence[str]) -> float:
@@ -89,16 +89,16 @@ def room(labels: Sequence[str]) -> float:
     return max(LEFT, 8 + _CHARACTER * max(map(len, labels), default=0))
 
 
-def name_below(axes: Axes, name: str, under: float = _BELOW) -> None:
+def name_below(axes: Axes, name: str, label_height: float = _BELOW) -> None:
     """Writes the name of the x axis, below the labels."""
-    place: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "color": COLOR["quiet"]}
-    axes.text(0.5, (4 - under) / _size(axes)[1], name, **place)
+    placement: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "color": COLOR["quiet"]}
+    axes.text(0.5, (4 - label_height) / _size(axes)[1], name, **placement)
 
 
 def name_left(axes: Axes, name: str) -> None:
     """Writes the name of the y axis, on the far left."""
-    place: Any = {"transform": axes.transAxes, "ha": "left", "va": "center", "color": COLOR["quiet"]}
-    axes.text(-(LEFT - 2) / _size(axes)[0], 0.5, name, rotation=90, **place)
+    placement: Any = {"transform": axes.transAxes, "ha": "left", "va": "center", "color": COLOR["quiet"]}
+    axes.text(-(LEFT - 2) / _size(axes)[0], 0.5, name, rotation=90, **placement)
 
 
 def bars(axes: Axes, gid: str, values: Sequence[float], offset: float, color: str) -> None:
@@ -114,9 +114,9 @@ def boxes(
     from matplotlib.collections import PolyCollection
 
     outlines = [[(left, low), (left, high), (right, high), (right, low)] for left, right, low, high in corners]
-    drawn = PolyCollection(outlines, facecolor=color, linewidth=0, alpha=alpha, clip_on=False)
-    drawn.set_gid(gid)
-    axes.add_collection(drawn, autolim=False)
+    collection = PolyCollection(outlines, facecolor=color, linewidth=0, alpha=alpha, clip_on=False)
+    collection.set_gid(gid)
+    axes.add_collection(collection, autolim=False)
 
 
 def strokes(axes: Axes, runs: Sequence[tuple[float, float, float]], color: str, alpha: float, points: float) -> None:
@@ -128,17 +128,17 @@ def strokes(axes: Axes, runs: Sequence[tuple[float, float, float]], color: str, 
         return
     corners = [(x, y) for y, left, right in runs for x in (left, right)]
     path = Path(corners, [Path.MOVETO, Path.LINETO] * len(runs))
-    look: Any = {"edgecolor": color, "facecolor": "none", "linewidth": points, "alpha": alpha, "capstyle": "butt"}
-    axes.add_patch(PathPatch(path, clip_on=False, zorder=0.5, **look))
+    style: Any = {"edgecolor": color, "facecolor": "none", "linewidth": points, "alpha": alpha, "capstyle": "butt"}
+    axes.add_patch(PathPatch(path, clip_on=False, zorder=0.5, **style))
 
 
 def lines(axes: Axes, gid: str, courses: Sequence[LongArray] | Sequence[FloatArray], colors: Sequence[str]) -> None:
     """Lines through (x, y) points (N, 2) as one artist, each with its color."""
     from matplotlib.collections import LineCollection
 
-    drawn = LineCollection(courses, colors=colors, linewidths=1.4, clip_on=False)
-    drawn.set_gid(gid)
-    axes.add_collection(drawn, autolim=False)
+    collection = LineCollection(courses, colors=colors, linewidths=1.4, clip_on=False)
+    collection.set_gid(gid)
+    axes.add_collection(collection, autolim=False)
 
 
 def names(axes: Axes, points: Sequence[tuple[float, float, str]], *, beside: float = 0, outside: bool = False) -> None:
@@ -149,46 +149,46 @@ def names(axes: Axes, points: Sequence[tuple[float, float, str]], *, beside: flo
     """
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     width, height = _size(axes)
-    taken: list[tuple[float, float, float]] = []
+    occupied: list[tuple[float, float, float]] = []
     for x, y, text in sorted(points, key=lambda each: (each[1], each[0], each[2])):
-        across, up = (x - left) / (right - left) * width, (y - low) / (high - low) * height
-        turned = not outside and across > 0.6 * width
-        long = _CHARACTER * len(text)
-        start = across - beside - long if turned else across + beside
-        free = (
+        x_points, y_points = (x - left) / (right - left) * width, (y - low) / (high - low) * height
+        is_left = not outside and x_points > 0.6 * width
+        text_width = _CHARACTER * len(text)
+        start = x_points - beside - text_width if is_left else x_points + beside
+        free_raises = (
             raised
             for raised in (0, _LINES_APART, 2 * _LINES_APART, 3 * _LINES_APART)
             if all(
-                start + long <= begin or end <= start or abs(up + raised - line) >= _LINES_APART
-                for begin, end, line in taken
+                start + text_width <= begin or end <= start or abs(y_points + raised - line) >= _LINES_APART
+                for begin, end, line in occupied
             )
         )
-        raised = next(free, None)
+        raised = next(free_raises, None)
         if raised is None:
             continue
-        taken.append((start, start + long, up + raised))
-        place: Any = {"xytext": (-beside if turned else beside, raised), "textcoords": "offset points"}
-        sides: Any = {"ha": "right" if turned else "left", "va": "center" if beside else "bottom"}
+        occupied.append((start, start + text_width, y_points + raised))
+        place: Any = {"xytext": (-beside if is_left else beside, raised), "textcoords": "offset points"}
+        sides: Any = {"ha": "right" if is_left else "left", "va": "center" if beside else "bottom"}
         size = FONT_SIZE if beside and not outside else _SMALL
         leader: Any = {"arrowstyle": "-", "color": COLOR["quiet"], "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3}
-        leader |= {"relpos": (1 if turned else 0, 0.5)}
+        leader |= {"relpos": (1 if is_left else 0, 0.5)}
         axes.annotate(text, (x, y), fontsize=size, arrowprops=leader if beside and raised else None, **place, **sides)
 
 
 def level(axes: Axes, value: float, text: str) -> None:
     """A dashed horizontal line at a value, and its text."""
     axes.axhline(value, color=COLOR["out"], linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    place: Any = {"transform": axes.get_yaxis_transform(), "ha": "left", "va": "bottom", "color": COLOR["text"]}
-    axes.text(0.01, value, text, fontsize=_SMALL, **place)
+    placement: Any = {"transform": axes.get_yaxis_transform(), "ha": "left", "va": "bottom", "color": COLOR["text"]}
+    axes.text(0.01, value, text, fontsize=_SMALL, **placement)
 
 
-def amounts(axes: Axes, side: Literal["x", "y"], written: Callable[[int], str]) -> None:
+def amounts(axes: Axes, side: Literal["x", "y"], as_text: Callable[[int], str]) -> None:
     """At most five whole amounts with their units along the axis, and a grid line at each."""
     from matplotlib.ticker import MaxNLocator
 
     least, most = axes.get_xlim() if side == "x" else axes.get_ylim()
     values = [float(each) for each in MaxNLocator(4, integer=True).tick_values(least, most) if least <= each <= most]
-    labels = [(value, written(round(value))) for value in values]
+    labels = [(value, as_text(round(value))) for value in values]
     if side == "x":
         under_axis(axes, labels)
     else:
@@ -200,9 +200,9 @@ def _grid(axes: Axes, side: Literal["x", "y"], values: Sequence[float]) -> None:
     from matplotlib.collections import LineCollection
 
     transform = axes.get_xaxis_transform() if side == "x" else axes.get_yaxis_transform()
-    ends = [((at, 0.0), (at, 1.0)) if side == "x" else ((0.0, at), (1.0, at)) for at in values]
-    drawn = LineCollection(ends, colors=COLOR["line"], linewidths=0.6, transform=transform, zorder=0, clip_on=False)
-    axes.add_collection(drawn, autolim=False)
+    segments = [((value, 0.0), (value, 1.0)) if side == "x" else ((0.0, value), (1.0, value)) for value in values]
+    grid = LineCollection(segments, colors=COLOR["line"], linewidths=0.6, transform=transform, zorder=0, clip_on=False)
+    axes.add_collection(grid, autolim=False)
 
 
 def time(axes: Axes, seconds_known: bool) -> None:
@@ -212,7 +212,7 @@ def time(axes: Axes, seconds_known: bool) -> None:
     # The step is one of 1, 2, 5, 10, 20 …, so that there are at most six or seven labels.
     round_steps = (step * 10**power for power in range(16) for step in (1, 2, 5))
     step = next(each for each in round_steps if each >= most / unit / 6)
-    values = [at * step * unit for at in range(int(most / unit / step) + 1)]
+    values = [index * step * unit for index in range(int(most / unit / step) + 1)]
     under_axis(axes, [(value, f"{value / unit:g}") for value in values])
     _grid(axes, "x", values)
     name_below(axes, f"{name} at the throttle, at least" if seconds_known else name)
@@ -229,9 +229,9 @@ def heading(axes: Axes, text: str) -> None:
 def legend(axes: Axes, entries: Sequence[tuple[str, str]]) -> None:
     """Writes (role, text) on one line above the upper right corner: a square in the role's color before each text."""
     width, height = _size(axes)
-    at, up = 1.0, 1 + 6 / height
+    x, y = 1.0, 1 + 6 / height
     for role, text in reversed(entries):
-        axes.text(at, up, text, ha="right", transform=axes.transAxes)
-        at -= (_CHARACTER * len(text) + FONT_SIZE) / width
-        axes.text(at, up, "■", ha="right", color=COLOR[role], transform=axes.transAxes)
-        at -= 20 / width
+        axes.text(x, y, text, ha="right", transform=axes.transAxes)
+        x -= (_CHARACTER * len(text) + FONT_SIZE) / width
+        axes.text(x, y, "■", ha="right", color=COLOR[role], transform=axes.transAxes)
+        x -= 20 / width

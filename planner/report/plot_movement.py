@@ -44,7 +44,7 @@ class Movement:
     copied: LongArray
     received: LongArray
     sent: LongArray
-    held: LongArray
+    stored: LongArray
 
 
 def measure(plan: Plan) -> tuple[str, Callable[[int], str]]:
@@ -55,7 +55,7 @@ def measure(plan: Plan) -> tuple[str, Callable[[int], str]]:
 def movement(plan: Plan) -> Movement:
     """The copies of all batches, added up. They come from today's leader, or the first replica if it holds none."""
     key, _ = measure(plan)
-    copies, removals = _steps(plan, key == "size_bytes")
+    copies, removals = _copies_and_removals(plan, key == "size_bytes")
     ids = {broker.id for broker in plan.brokers}
     brokers = np.array(sorted(ids.union(*copies[:, 1:3].T.tolist(), removals[:, 1].tolist())), dtype=np.int64)
     batches, count = len(plan.batches), len(brokers)
@@ -67,44 +67,44 @@ def movement(plan: Plan) -> Movement:
     before = {broker.id: getattr(broker.before, key) for broker in plan.brokers}
     today = np.array([before.get(broker, 0) for broker in brokers.tolist()], dtype=np.int64)
     # Old replicas are deleted when the batch is complete; until then old and new ones both count.
-    done = np.vstack([np.zeros_like(today)[None], np.cumsum(received - removed, axis=0)])
-    held = np.vstack([today[None], today + done[:-1] + received])
-    return Movement(tuple(brokers.tolist()), copied, received, sent, held)
+    completed = np.vstack([np.zeros_like(today)[None], np.cumsum(received - removed, axis=0)])
+    stored = np.vstack([today[None], today + completed[:-1] + received])
+    return Movement(tuple(brokers.tolist()), copied, received, sent, stored)
 
 
-def _steps(plan: Plan, in_bytes: bool) -> tuple[LongArray, LongArray]:
+def _copies_and_removals(plan: Plan, in_bytes: bool) -> tuple[LongArray, LongArray]:
     """Rows of (batch, sender, receiver, amount) for copies, and of (batch, broker, amount) for removed replicas."""
     changed = {row.key: row for row in plan.partitions}
     copies: list[tuple[int, int, int, int]] = []
     removals: list[tuple[int, int, int]] = []
-    for at, batch in enumerate(plan.batches):
+    for index, batch in enumerate(plan.batches):
         for step in batch.partitions:
             row, before = changed[step.key], step.replicas_before
             amount = row.size_bytes if in_bytes else 1
             source = row.leader_before if row.leader_before in before else before[0]
-            copies += [(at, source, broker, amount) for broker in step.replicas if broker not in before]
-            removals += [(at, broker, amount) for broker in before if broker not in step.replicas]
+            copies += [(index, source, broker, amount) for broker in step.replicas if broker not in before]
+            removals += [(index, broker, amount) for broker in before if broker not in step.replicas]
     return (np.array(copies, dtype=np.int64).reshape(-1, 4), np.array(removals, dtype=np.int64).reshape(-1, 3))
 
 
-def largest(amounts: LongArray, at_most: int, first: Sequence[bool] = ()) -> list[int]:
+def largest(amounts: LongArray, at_most: int, is_first: Sequence[bool] = ()) -> list[int]:
     """Indices of all amounts, or of the `at_most` − 1 largest followed by OTHERS; ascending, so in the order of ids.
 
-    Indices marked in `first` get up to half of the places before all others, the largest of them if there are more.
+    Indices marked in `is_first` get up to half of the places before all others, the largest of them if there are more.
     """
     if len(amounts) <= at_most:
         return list(range(len(amounts)))
     order = np.argsort(-amounts, kind="stable").tolist()
-    ahead = [at for at in order if first and first[at]][: at_most // 2]
-    behind = [at for at in order if at not in ahead]
-    return [*sorted([*ahead, *behind][: at_most - 1]), OTHERS]
+    preferred = [index for index in order if is_first and is_first[index]][: at_most // 2]
+    others = [index for index in order if index not in preferred]
+    return [*sorted([*preferred, *others][: at_most - 1]), OTHERS]
 
 
-def summed(values: LongArray, kept: Sequence[int]) -> LongArray:
+def summed(values: LongArray, indices: Sequence[int]) -> LongArray:
     """(N, K) the kept columns of `values` (N, B); OTHERS is the sum of all columns that aren't kept."""
-    shown = [at for at in kept if at != OTHERS]
-    rest = values.sum(axis=1) - values[:, shown].sum(axis=1)
-    columns = [rest if at == OTHERS else values[:, at] for at in kept]
+    shown = [index for index in indices if index != OTHERS]
+    others_sum = values.sum(axis=1) - values[:, shown].sum(axis=1)
+    columns = [others_sum if index == OTHERS else values[:, index] for index in indices]
     return np.stack(columns, axis=1) if columns else np.zeros((len(values), 0), dtype=np.int64)
 
 
@@ -136,7 +136,7 @@ def runs(plan: Plan, at_most: int) -> list[BatchRun]:
     """All batches in order, as at most `at_most` runs with about equally many batches."""
     times = [batch.seconds_at_throttle if _times_known(plan) else 1 for batch in plan.batches]
     count = min(at_most, len(times))
-    bounds = [round(at * len(times) / count) for at in range(count + 1)] if count else [0]
+    bounds = [round(index * len(times) / count) for index in range(count + 1)] if count else [0]
     starts = np.concatenate([[0], np.cumsum(np.array(times, dtype=np.int64))]).tolist()
     return [BatchRun(first, end, starts[first], starts[end] - starts[first]) for first, end in pairwise(bounds)]
 
@@ -145,8 +145,8 @@ def copied_pairs(moved: Movement) -> Iterator[tuple[int, int, int]]:
     """(sender, receiver, amount) of every pair that copies data, the largest amounts first."""
     rows, columns = np.nonzero(moved.copied)
     amounts = moved.copied[rows, columns]
-    for at in np.argsort(-amounts, kind="stable").tolist():
-        yield moved.brokers[rows[at]], moved.brokers[columns[at]], int(amounts[at])
+    for index in np.argsort(-amounts, kind="stable").tolist():
+        yield moved.brokers[rows[index]], moved.brokers[columns[index]], int(amounts[index])
 
 
 if TYPE_CHECKING:
@@ -164,10 +164,10 @@ _FAINTEST, _STRONGEST = 0.14, 0.7
 
 def pairs(plan: Plan, moved: Movement) -> Drawing:
     """A cell for each pair of brokers that copies data: in the sender's row and the receiver's column."""
-    _, written = measure(plan)
-    rows, columns = (_busy(moved.copied.sum(axis=axis), _MAP_SIDE) for axis in (1, 0))
+    _, as_text = measure(plan)
+    rows, columns = (_busiest(moved.copied.sum(axis=axis), _MAP_SIDE) for axis in (1, 0))
     amounts = summed(summed(moved.copied, columns).T, rows).T
-    senders, receivers = ([_name(moved, at) for at in kept] for kept in (rows, columns))
+    senders, receivers = ([_broker_name(moved, index) for index in indices] for indices in (rows, columns))
     figure, (axes,) = plot_axes.panels(
         1, _row_points(senders) * len(senders), receivers, widest=_WIDEST_CELL, name="to broker"
     )
@@ -175,16 +175,16 @@ def pairs(plan: Plan, moved: Movement) -> Drawing:
     axes.set_ylim(len(senders) - 0.5, -0.5)
     plot_axes.beside_axis(axes, list(enumerate(senders)))
     pairs = [(int(r), int(c), int(amounts[r, c])) for r, c in zip(*np.nonzero(amounts), strict=True)]
-    most = _most(amounts[: len(rows) - (OTHERS in rows)], columns)
+    most = _largest_shown(amounts[: len(rows) - (OTHERS in rows)], columns)
     corners = [(c - 0.48, c + 0.48, r - 0.46, r + 0.46) for r, c, _ in pairs]
     plot_axes.boxes(axes, "copies", corners, COLOR["heat"], [_opacity(amount, most) for _, _, amount in pairs])
     if (plot_axes.WIDTH - plot_axes.LEFT) / len(receivers) >= _ROOM_FOR_TEXT:
         for row, column, amount in pairs:
-            axes.text(column, row, written(amount), ha="center", va="center", fontsize=8)
+            axes.text(column, row, as_text(amount), ha="center", va="center", fontsize=8)
     plot_axes.name_left(axes, "from broker")
     plot_axes.heading(axes, "copied")
     marks = [
-        Mark(f"from-{senders[r]}-to-{receivers[c]}".replace(" ", "-"), f"{senders[r]} to {receivers[c]}: {written(n)}")
+        Mark(f"from-{senders[r]}-to-{receivers[c]}".replace(" ", "-"), f"{senders[r]} to {receivers[c]}: {as_text(n)}")
         for r, c, n in pairs
     ]
     return Drawing(figure, "What each pair of brokers copies", _MAP_IN_WORDS, {"copies": marks})
@@ -196,21 +196,21 @@ _MAP_IN_WORDS = (
 )
 
 
-def _busy(amounts: LongArray, at_most: int) -> list[int]:
+def _busiest(amounts: LongArray, at_most: int) -> list[int]:
     """Indices of the amounts above 0; if they are too many, of the largest ones, and OTHERS."""
-    has = np.flatnonzero(amounts)
-    return [OTHERS if at == OTHERS else int(has[at]) for at in largest(amounts[has], at_most)]
+    nonzero = np.flatnonzero(amounts)
+    return [OTHERS if index == OTHERS else int(nonzero[index]) for index in largest(amounts[nonzero], at_most)]
 
 
 def _row_points(labels: Sequence[str]) -> int:
     return 22 if len(labels) <= 12 else 14
 
 
-def _name(moved: Movement, at: int) -> str:
-    return "others" if at == OTHERS else str(moved.brokers[at])
+def _broker_name(moved: Movement, index: int) -> str:
+    return "others" if index == OTHERS else str(moved.brokers[index])
 
 
-def _most(amounts: LongArray, columns: Sequence[int]) -> int:
+def _largest_shown(amounts: LongArray, columns: Sequence[int]) -> int:
     """The largest amount of a broker shown by itself. The others are left out: their sum may be far larger."""
     return int(amounts[:, : len(columns) - (OTHERS in columns)].max(initial=1))
 
@@ -221,37 +221,37 @@ def _opacity(amount: int, most: int) -> float:
 
 def batches(plan: Plan, moved: Movement) -> Drawing:
     """Batches over time; for each, how much brokers copy in (upper half of their row) and out (lower half)."""
-    _, written = measure(plan)
-    parts = runs(plan, _RUNS_SHOWN)
-    rows = _busy((moved.received + moved.sent).sum(axis=0), _ROWS_SHOWN)
-    names = [_name(moved, at) for at in rows]
+    _, as_text = measure(plan)
+    batch_runs = runs(plan, _RUNS_SHOWN)
+    rows = _busiest((moved.received + moved.sent).sum(axis=0), _ROWS_SHOWN)
+    names = [_broker_name(moved, index) for index in rows]
     halves = dict[str, LongArray]()
-    for gid, side in (("in", moved.received), ("out", moved.sent)):
-        by_run = np.stack([side[part.first : part.end].sum(axis=0) for part in parts])
+    for gid, amounts in (("in", moved.received), ("out", moved.sent)):
+        by_run = np.stack([amounts[run.first : run.end].sum(axis=0) for run in batch_runs])
         halves[gid] = summed(by_run, rows)
         if OTHERS in rows:
-            halves[gid][:, -1] //= _others(side, rows)
-    most = max(_most(half, rows) for half in halves.values())
+            halves[gid][:, -1] //= _others(amounts, rows)
+    most = max(_largest_shown(half, rows) for half in halves.values())
     # Each broker has a row along time; one more row above is for the batches.
     figure, (axes,) = plot_axes.panels(1, _row_points(names) * (len(names) + 1))
     axes.set_ylim(len(names) - 0.5, -1.5)
     plot_axes.beside_axis(axes, list(enumerate(names)))
     plot_axes.name_left(axes, "broker")
-    axes.set_xlim(0, _end(parts))
+    axes.set_xlim(0, _end(batch_runs))
     plot_axes.time(axes, _times_known(plan))
     plot_axes.heading(axes, "batches")
-    marks = {"batch": _strip(axes, plan, parts)}
+    marks = {"batch": _draw_batches(axes, plan, batch_runs)}
     for (gid, half), words, top in zip(halves.items(), ("copies in", "copies out"), (-0.42, 0.02), strict=True):
         cells = [(int(r), int(c), int(half[r, c])) for r, c in zip(*np.nonzero(half), strict=True)]
-        corners = [(*_span(parts, r), c + top, c + top + 0.4) for r, c, _ in cells]
+        corners = [(*_span(batch_runs, r), c + top, c + top + 0.4) for r, c, _ in cells]
         plot_axes.boxes(axes, gid, corners, COLOR[gid], [_opacity(n, most) for _, _, n in cells])
         marks[gid] = [
-            Mark(f"{gid}-{r + 1}-{names[c]}", f"{parts[r].name}, broker {names[c]}: {words} {written(n)}")
+            Mark(f"{gid}-{r + 1}-{names[c]}", f"{batch_runs[r].name}, broker {names[c]}: {words} {as_text(n)}")
             for r, c, n in cells
         ]
     plot_axes.legend(axes, (("in", "receives"), ("out", "sends")))
-    rest = f" Others are the mean of {_others(moved.received + moved.sent, rows)} brokers." if OTHERS in rows else ""
-    return Drawing(figure, "Batches over time, and what each broker copies", _BATCHES_IN_WORDS + rest, marks)
+    note = f" Others are the mean of {_others(moved.received + moved.sent, rows)} brokers." if OTHERS in rows else ""
+    return Drawing(figure, "Batches over time, and what each broker copies", _BATCHES_IN_WORDS + note, marks)
 
 
 _BATCHES_IN_WORDS = (
@@ -260,52 +260,56 @@ _BATCHES_IN_WORDS = (
 )
 
 
-def _others(side: LongArray, rows: Sequence[int]) -> int:
+def _others(amounts: LongArray, rows: Sequence[int]) -> int:
     """How many brokers with amounts above 0 are not shown by themselves."""
-    return max(1, int(np.count_nonzero(side.sum(axis=0))) - len(rows) + 1)
+    return max(1, int(np.count_nonzero(amounts.sum(axis=0))) - len(rows) + 1)
 
 
-def _end(parts: Sequence[BatchRun]) -> float:
-    return parts[-1].start + parts[-1].seconds
+def _end(batch_runs: Sequence[BatchRun]) -> float:
+    return batch_runs[-1].start + batch_runs[-1].seconds
 
 
-def _span(parts: Sequence[BatchRun], at: int) -> tuple[float, float]:
+def _span(batch_runs: Sequence[BatchRun], index: int) -> tuple[float, float]:
     """Left and right of a run, with a thin gap before the next run, and wide enough to be seen."""
-    hair = _end(parts) / 400
-    part = parts[at]
-    return part.start, part.start + max(part.seconds - hair, hair)
+    gap = _end(batch_runs) / 400
+    run = batch_runs[index]
+    return run.start, run.start + max(run.seconds - gap, gap)
 
 
-def _strip(axes: Axes, plan: Plan, parts: Sequence[BatchRun]) -> list[Mark]:
+def _draw_batches(axes: Axes, plan: Plan, batch_runs: Sequence[BatchRun]) -> list[Mark]:
     """The batches as a row of boxes, with a number if there is room; their marks say what they do, and how long."""
-    plot_axes.boxes(axes, "batch", [(*_span(parts, at), -1.4, -0.66) for at in range(len(parts))], COLOR["line"])
+    plot_axes.boxes(
+        axes, "batch", [(*_span(batch_runs, index), -1.4, -0.66) for index in range(len(batch_runs))], COLOR["line"]
+    )
     marks = []
-    for at, part in enumerate(parts, start=1):
-        text = str(part.first + 1)
-        if part.seconds / _end(parts) * plot_axes.WIDTH * 0.85 > 7 * len(text):
-            axes.text(part.start + part.seconds / 2, -1.03, text, ha="center", va="center", fontsize=8)
-        own = plan.batches[part.first : part.end]
-        said = [formats.counted(sum(batch.replicas_moved for batch in own), "replica")]
-        said += [formats.size(sum(batch.bytes_moved for batch in own))] if plan.cluster.sizes_known else []
-        said.append(formats.counted(sum(len(batch.elect) for batch in own), "election"))
-        said += [formats.duration(round(part.seconds))] if _times_known(plan) else []
-        marks.append(Mark(f"batch-{at}", f"{part.name}: {', '.join(said)}"))
+    for index, run in enumerate(batch_runs, start=1):
+        label = str(run.first + 1)
+        if run.seconds / _end(batch_runs) * plot_axes.WIDTH * 0.85 > 7 * len(label):
+            axes.text(run.start + run.seconds / 2, -1.03, label, ha="center", va="center", fontsize=8)
+        run_batches = plan.batches[run.first : run.end]
+        facts = [formats.counted(sum(batch.replicas_moved for batch in run_batches), "replica")]
+        facts += [formats.size(sum(batch.bytes_moved for batch in run_batches))] if plan.cluster.sizes_known else []
+        facts.append(formats.counted(sum(len(batch.elect) for batch in run_batches), "election"))
+        facts += [formats.duration(round(run.seconds))] if _times_known(plan) else []
+        marks.append(Mark(f"batch-{index}", f"{run.name}: {', '.join(facts)}"))
     return marks
 
 
-def held(plan: Plan, moved: Movement) -> Drawing:
+def stored(plan: Plan, moved: Movement) -> Drawing:
     """A line for each broker: how much it holds today, at most in each batch, and afterwards."""
-    _, written = measure(plan)
-    parts = runs(plan, 2 * _RUNS_SHOWN)
+    _, as_text = measure(plan)
+    batch_runs = runs(plan, 2 * _RUNS_SHOWN)
     comes_or_leaves = [role != "stays" for role in _roles(plan, moved, range(len(moved.brokers)))]
-    rows = largest(moved.held.max(axis=0), _LINES_SHOWN, comes_or_leaves)
-    values, roles = _held_by_run(plan, moved, parts, rows), _roles(plan, moved, rows)
+    rows = largest(moved.stored.max(axis=0), _LINES_SHOWN, comes_or_leaves)
+    values, roles = _stored_by_run(plan, moved, batch_runs, rows), _roles(plan, moved, rows)
     figure, (axes,) = plot_axes.panels(1, _HELD_POINTS, right=_ENDS_POINTS)
-    edges = np.array([-0.04 * _end(parts), *(part.start for part in parts), _end(parts), 1.04 * _end(parts)])
-    across = np.repeat(edges, 2)[1:-1]
-    lines = [np.column_stack([across, np.repeat(column, 2)]) for column in values.T]
+    edges = np.array(
+        [-0.04 * _end(batch_runs), *(run.start for run in batch_runs), _end(batch_runs), 1.04 * _end(batch_runs)]
+    )
+    x_values = np.repeat(edges, 2)[1:-1]
+    lines = [np.column_stack([x_values, np.repeat(column, 2)]) for column in values.T]
     plot_axes.lines(axes, "lines", lines, [COLOR[_LINE[role]] for role in roles])
-    axes.set_xlim(-0.04 * _end(parts), 1.04 * _end(parts))
+    axes.set_xlim(-0.04 * _end(batch_runs), 1.04 * _end(batch_runs))
     most = max(1, int(values.max(initial=1)))
     levels = [(value, text) for value, text in _levels(plan) if value <= _FARTHEST_LEVEL * most]
     axes.set_ylim(0, 1.06 * max(most, *(value for value, _ in levels), 1))
@@ -313,16 +317,16 @@ def held(plan: Plan, moved: Movement) -> Drawing:
         plot_axes.level(axes, value, text)
     ends = [(float(edges[-1]), value, text) for value, text in _ends(moved, rows, values[-1], axes)]
     plot_axes.names(axes, ends, beside=5, outside=True)
-    plot_axes.amounts(axes, "y", written)
+    plot_axes.amounts(axes, "y", as_text)
     plot_axes.time(axes, _times_known(plan))
     plot_axes.heading(axes, "stored on each broker")
     plot_axes.legend(axes, [(_LINE[role], _ROLE_WORDS[role]) for role in _LINE if role in roles])
     marks = []
-    for at, column in zip(rows, values.T.tolist(), strict=True):
-        course = f"{written(column[0])} today, at most {written(max(column))}, {written(column[-1])} afterwards"
-        marks.append(Mark(f"broker-{_name(moved, at)}", f"broker {_name(moved, at)}: {course}"))
-    rest = ' "Others" is the mean of the remaining brokers.' if OTHERS in rows else ""
-    return Drawing(figure, "What each broker stores while the plan runs", _HELD_IN_WORDS + rest, {"lines": marks})
+    for index, column in zip(rows, values.T.tolist(), strict=True):
+        course = f"{as_text(column[0])} today, at most {as_text(max(column))}, {as_text(column[-1])} afterwards"
+        marks.append(Mark(f"broker-{_broker_name(moved, index)}", f"broker {_broker_name(moved, index)}: {course}"))
+    note = ' "Others" is the mean of the remaining brokers.' if OTHERS in rows else ""
+    return Drawing(figure, "What each broker stores while the plan runs", _HELD_IN_WORDS + note, {"lines": marks})
 
 
 _HELD_IN_WORDS = (
@@ -333,18 +337,18 @@ _HELD_IN_WORDS = (
 
 def _ends(moved: Movement, rows: Sequence[int], after: LongArray, axes: Axes) -> Iterator[tuple[float, str]]:
     """The ends of lines and their brokers' ids: `1–6` for lines that end too near to each other for separate texts."""
-    apart = axes.get_ylim()[1] * _LINE_POINTS / _HELD_POINTS
+    least_distance = axes.get_ylim()[1] * _LINE_POINTS / _HELD_POINTS
     groups: list[list[tuple[int, int]]] = []
-    for value, at in sorted(zip(after.tolist(), rows, strict=True)):
-        if not groups or value - groups[-1][0][0] > apart:
+    for value, index in sorted(zip(after.tolist(), rows, strict=True)):
+        if not groups or value - groups[-1][0][0] > least_distance:
             groups.append([])
-        groups[-1].append((value, at))
+        groups[-1].append((value, index))
     for group in groups:
-        ids = sorted(moved.brokers[at] for _, at in group if at != OTHERS)
-        others = ["others"] if any(at == OTHERS for _, at in group) else []
-        fits = next((n for n in range(len(ids), 1, -1) if len(formats.ranges(ids[:n])) <= _LONGEST_END), len(ids))
-        rest = f" and {len(ids) - fits} more" if fits < len(ids) else ""
-        yield group[-1][0], ", ".join([*([formats.ranges(ids[:fits]) + rest] if ids else []), *others])
+        ids = sorted(moved.brokers[index] for _, index in group if index != OTHERS)
+        others = ["others"] if any(index == OTHERS for _, index in group) else []
+        fit_count = next((n for n in range(len(ids), 1, -1) if len(formats.ranges(ids[:n])) <= _LONGEST_END), len(ids))
+        more_text = f" and {len(ids) - fit_count} more" if fit_count < len(ids) else ""
+        yield group[-1][0], ", ".join([*([formats.ranges(ids[:fit_count]) + more_text] if ids else []), *others])
 
 
 def _levels(plan: Plan) -> Iterator[tuple[int, str]]:
@@ -359,13 +363,13 @@ def _levels(plan: Plan) -> Iterator[tuple[int, str]]:
             yield row.limit, f"limits.disk_used {formats.size(row.limit)}"
 
 
-def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[BatchRun], rows: Sequence[int]) -> LongArray:
+def _stored_by_run(plan: Plan, moved: Movement, batch_runs: Sequence[BatchRun], rows: Sequence[int]) -> LongArray:
     """(runs + 2, rows): today, the most in each run, afterwards; OTHERS is the mean of the other brokers."""
     key, _ = measure(plan)
     after = {broker.id: getattr(broker.after, key) for broker in plan.brokers}
-    then = np.array([after.get(broker, 0) for broker in moved.brokers], dtype=np.int64)
-    peaks = [moved.held[part.first + 1 : part.end + 1].max(axis=0) for part in parts]
-    values = summed(np.stack([moved.held[0], *peaks, then]), rows)
+    final = np.array([after.get(broker, 0) for broker in moved.brokers], dtype=np.int64)
+    peaks = [moved.stored[run.first + 1 : run.end + 1].max(axis=0) for run in batch_runs]
+    values = summed(np.stack([moved.stored[0], *peaks, final]), rows)
     if OTHERS in rows:
         values[:, -1] //= len(moved.brokers) - len(rows) + 1
     return values
@@ -373,4 +377,4 @@ def _held_by_run(plan: Plan, moved: Movement, parts: Sequence[BatchRun], rows: S
 
 def _roles(plan: Plan, moved: Movement, rows: Sequence[int]) -> list[str]:
     roles = {broker.id: broker.role for broker in plan.brokers}
-    return ["stays" if at == OTHERS else roles.get(moved.brokers[at], "stays") for at in rows]
+    return ["stays" if index == OTHERS else roles.get(moved.brokers[index], "stays") for index in rows]

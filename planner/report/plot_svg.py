@@ -85,7 +85,7 @@ class Plot:
 
 def _style() -> str:
     """CSS custom properties of each role and rules that use them; dark if the reader's system is, never on paper."""
-    light, dark = (";".join(f"--{role}:{colors[at]}" for role, colors in ROLES.items()) for at in (0, 1))
+    light, dark = (";".join(f"--{role}:{colors[theme]}" for role, colors in ROLES.items()) for theme in (0, 1))
     rules = (f".{key}-{role}{{{key}:var(--{role})}}" for role in ROLES for key in ("fill", "stroke"))
     return (
         f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{''.join(rules)}"
@@ -128,11 +128,11 @@ def finished(name: str, drawing: Drawing) -> Plot:
     image = BytesIO()
     drawing.figure.savefig(image, format="svg", metadata={"Date": None, "Creator": None})
     root = ET.fromstring(image.getvalue())
-    _strip(root)
+    _remove_metadata(root)
     for gid, marks in drawing.marks.items():
-        _mark(root, name, gid, marks)
+        _set_marks(root, name, gid, marks)
     _drop_ids(root, name)
-    _color(root)
+    _use_role_classes(root)
     _describe(root, name, drawing)
     ET.register_namespace("", SVG)
     ET.register_namespace("xlink", _LINK[1:].split("}")[0])
@@ -144,7 +144,7 @@ def _tag(name: str) -> str:
     return f"{{{SVG}}}{name}"
 
 
-def _strip(root: ET.Element) -> None:
+def _remove_metadata(root: ET.Element) -> None:
     """Removes the metadata, and the style that only resets the file's own defaults."""
     for child in list(root):
         if child.tag == _tag("metadata"):
@@ -159,21 +159,21 @@ def _strip(root: ET.Element) -> None:
         element.tail = "\n" if element.tail else None
 
 
-def _drawn(element: ET.Element) -> Iterator[ET.Element]:
+def _visible_elements(element: ET.Element) -> Iterator[ET.Element]:
     """The visible elements of an artist, in the order in which they were drawn."""
     for child in element:
         if child.tag in (_tag("path"), _tag("use")):
             yield child
         elif child.tag != _tag("defs"):
-            yield from _drawn(child)
+            yield from _visible_elements(child)
 
 
-def _mark(root: ET.Element, name: str, gid: str, marks: Sequence[Mark]) -> None:
+def _set_marks(root: ET.Element, name: str, gid: str, marks: Sequence[Mark]) -> None:
     group = next((element for element in root.iter(_tag("g")) if element.get("id") == gid), None)
-    drawn = [] if group is None else list(_drawn(group))
-    if len(drawn) != len(marks):
-        raise ValueError(f"plot {name}: {gid} drew {len(drawn)} marks instead of {len(marks)}")
-    for element, mark in zip(drawn, marks, strict=True):
+    elements = [] if group is None else list(_visible_elements(group))
+    if len(elements) != len(marks):
+        raise ValueError(f"plot {name}: {gid} drew {len(elements)} marks instead of {len(marks)}")
+    for element, mark in zip(elements, marks, strict=True):
         element.set("id", f"{name}-{mark.id}")
         element.set("class", "mark")
         ET.SubElement(element, _tag("title")).text = mark.title
@@ -188,7 +188,7 @@ def _drop_ids(root: ET.Element, name: str) -> None:
             del element.attrib["id"]
 
 
-def _color(root: ET.Element) -> None:
+def _use_role_classes(root: ET.Element) -> None:
     """Turns style attributes into presentation attributes, which a style sheet can override, and adds role classes."""
     for element in root.iter():
         pairs = (each.split(":", 1) for each in element.attrib.pop("style", "").split(";") if ":" in each)
@@ -209,10 +209,10 @@ def _describe(root: ET.Element, name: str, drawing: Drawing) -> None:
     width, height = (root.get(key, "").removesuffix("pt") for key in ("width", "height"))
     root.attrib |= {"width": width, "height": height, "role": "img", "id": f"plot-{name}", "font-family": _FONT}
     root.attrib |= {"aria-labelledby": f"plot-{name}-title", "aria-describedby": f"plot-{name}-description"}
-    words = (("title", drawing.title), ("desc", drawing.description))
-    for at, (tag, text) in enumerate(words):
+    texts = (("title", drawing.title), ("desc", drawing.description))
+    for index, (tag, text) in enumerate(texts):
         element = ET.Element(_tag(tag), {"id": f"plot-{name}-{'title' if tag == 'title' else 'description'}"})
         element.text = text
-        root.insert(at, element)
+        root.insert(index, element)
     page = {"width": "100%", "height": "100%", "fill": COLOR["page"], "class": "fill-page"}
-    root.insert(len(words), ET.Element(_tag("rect"), page))
+    root.insert(len(texts), ET.Element(_tag("rect"), page))

@@ -69,7 +69,7 @@ def _drawings(plan: Plan, moved: Movement) -> Iterator[tuple[str, Drawing]]:
     if moved.copied.any():
         yield "movement", plot_movement.pairs(plan, moved)
         yield "batches", plot_movement.batches(plan, moved)
-        yield "held", plot_movement.held(plan, moved)
+        yield "held", plot_movement.stored(plan, moved)
 
 
 _SIGNS = {"stays": "", "added": "+", "removed": "−"}
@@ -79,37 +79,37 @@ _SIGNS = {"stays": "", "added": "+", "removed": "−"}
 class _PlotPoint:
     """A point of the front, or an alternative outside it: its values on both axes, its name and its marker."""
 
-    across: int
-    up: float
+    x: int
+    y: float
     name: str
     marker: str
     role: str
-    told: bool
+    is_named: bool
     above: str
 
 
 def _front(plan: Plan) -> Drawing:
     """The amount copied (x) and how far the broker furthest above its share is above it (y); lower left is better."""
-    key, shown = ("bytes_moved", formats.size) if plan.cluster.sizes_known else ("replicas_moved", formats.number)
-    drawn = list(_points(plan, key))
+    key, as_text = ("bytes_moved", formats.size) if plan.cluster.sizes_known else ("replicas_moved", formats.number)
+    points = list(_points(plan, key))
     figure, (axes,) = plot_axes.panels(1, 190)
-    for at, point in enumerate(drawn):
-        look: Any = {"ms": 11 if point.marker == "D" else 6, "mew": 1.8, "mec": COLOR[point.role], "clip_on": False}
+    for index, point in enumerate(points):
+        style: Any = {"ms": 11 if point.marker == "D" else 6, "mew": 1.8, "mec": COLOR[point.role], "clip_on": False}
         fill = COLOR[point.role] if point.marker == "o" else "none"
-        (line,) = axes.plot([point.across], [point.up], point.marker, mfc=fill, **look)
-        line.set_gid(f"point{at}")
-    most = max(point.across for point in drawn) or 1
+        (line,) = axes.plot([point.x], [point.y], point.marker, mfc=fill, **style)
+        line.set_gid(f"point{index}")
+    most = max(point.x for point in points) or 1
     axes.set_xlim(-0.02 * most, 1.05 * most)
-    lowest, highest = (pick(0.0, *(point.up for point in drawn)) for pick in (min, max))
-    room = 0.06 * ((highest - lowest) or 1)
-    axes.set_ylim(lowest - room, highest + room)
-    plot_axes.names(axes, [(point.across, point.up, point.name) for point in drawn if point.told], beside=11)
-    plot_axes.amounts(axes, "x", shown)
+    lowest, highest = (pick(0.0, *(point.y for point in points)) for pick in (min, max))
+    margin = 0.06 * ((highest - lowest) or 1)
+    axes.set_ylim(lowest - margin, highest + margin)
+    plot_axes.names(axes, [(point.x, point.y, point.name) for point in points if point.is_named], beside=11)
+    plot_axes.amounts(axes, "x", as_text)
     plot_axes.amounts(axes, "y", formats.percent)
     plot_axes.name_below(axes, "copied" if key == "bytes_moved" else "replicas copied")
     plot_axes.heading(axes, "imbalance: how far the worst broker is above its share")
-    titles = [f"{point.name}: {shown(point.across)} copied, {point.above} above share" for point in drawn]
-    marks = {f"point{at}": [Mark(f"point-{at + 1}", title)] for at, title in enumerate(titles)}
+    titles = [f"{point.name}: {as_text(point.x)} copied, {point.above} above share" for point in points]
+    marks = {f"point{index}": [Mark(f"point-{index + 1}", title)] for index, title in enumerate(titles)}
     return Drawing(figure, "What copying less or more would give", _FRONT_IN_WORDS, marks)
 
 
@@ -122,52 +122,56 @@ _FRONT_IN_WORDS = (
 
 def _points(plan: Plan, key: str) -> Iterator[_PlotPoint]:
     """Kafka's own placements, which aren't on the front; then the points of the front."""
-    for seed in plan.compared:
-        if seed.label not in (THIS_PLAN, DO_NOTHING):
-            name = formats.printable(seed.label, 40)
-            yield _PlotPoint(getattr(seed, key), seed.imbalance_percent, name, "^", "out", True, sentences.above(seed))
+    for other in plan.compared:
+        if other.label not in (THIS_PLAN, DO_NOTHING):
+            name = formats.printable(other.label, 40)
+            yield _PlotPoint(
+                getattr(other, key), other.imbalance_percent, name, "^", "out", True, sentences.above_share(other)
+            )
     for row in sentences.spread_out(plan.pareto, _POINTS_SHOWN):
-        nothing = row.strategy == "unchanged"
-        name = THIS_PLAN if row.chosen else DO_NOTHING if nothing else sentences.origin(plan, row)
+        is_unchanged = row.strategy == "unchanged"
+        name = THIS_PLAN if row.chosen else DO_NOTHING if is_unchanged else sentences.origin(plan, row)
         role, marker = ("after", "D") if row.chosen else ("quiet", "o")
-        told = row.chosen or nothing
-        yield _PlotPoint(getattr(row, key), row.imbalance_percent, name, marker, role, told, sentences.above(row))
+        is_named = row.chosen or is_unchanged
+        yield _PlotPoint(
+            getattr(row, key), row.imbalance_percent, name, marker, role, is_named, sentences.above_share(row)
+        )
 
 
-def _bars(plan: Plan, rows: LoadRows, noun: str, labels_of: Sequence[str]) -> Drawing:
+def _bars(plan: Plan, rows: LoadRows, noun: str, all_labels: Sequence[str]) -> Drawing:
     """A panel for each measure with two bars for each broker or rack: before, and after."""
     keys = _measures(plan)
     # Shows all rows; if they are too many, added and removed brokers, the rows largest before or after, and OTHERS.
-    most = [max(getattr(row.before, keys[0]), getattr(row.after, keys[0])) for row in rows]
+    largest_amounts = [max(getattr(row.before, keys[0]), getattr(row.after, keys[0])) for row in rows]
     comes_or_leaves = [isinstance(row, BrokerRow) and row.role != "stays" for row in rows]
-    kept = plot_movement.largest(np.array(most, dtype=np.int64), _BARS_SHOWN, comes_or_leaves)
-    labels = ["others" if at == OTHERS else labels_of[at] for at in kept]
+    indices = plot_movement.largest(np.array(largest_amounts, dtype=np.int64), _BARS_SHOWN, comes_or_leaves)
+    labels = ["others" if index == OTHERS else all_labels[index] for index in indices]
     figure, panels = plot_axes.panels(len(keys), _PANEL_POINTS, labels, widest=_WIDEST_PAIR)
     marks = {}
 
     def heights(side: str, key: str) -> list[int]:
         """The amount of each kept row, and the mean of the others, because their sum would dwarf the largest row."""
-        every = [getattr(getattr(row, side), key) for row in rows]
-        rest = [every[at] for at in sorted(set(range(len(rows))) - set(kept))]
-        return [round(sum(rest) / len(rest)) if at == OTHERS else every[at] for at in kept]
+        amounts = [getattr(getattr(row, side), key) for row in rows]
+        others = [amounts[index] for index in sorted(set(range(len(rows))) - set(indices))]
+        return [round(sum(others) / len(others)) if index == OTHERS else amounts[index] for index in indices]
 
     for axes, key in zip(panels, keys, strict=True):
-        both = [heights(side, key) for side, _ in _SIDES]
-        written = partial(formats.amount, unit=_UNITS.get(key, key))
-        for offset, (side, when), values in zip((-0.4, 0.02), _SIDES, both, strict=True):
+        both_sides = [heights(side, key) for side, _ in _SIDES]
+        as_text = partial(formats.amount, unit=_UNITS.get(key, key))
+        for offset, (side, when), values in zip((-0.4, 0.02), _SIDES, both_sides, strict=True):
             gid = f"{key}-{side}"
             plot_axes.bars(axes, gid, values, offset, COLOR[side])
             marks[gid] = [
-                Mark(f"{gid}-{at}", f"{noun} {name}, {when}: {written(value)} {_WORDS[key]}")
-                for at, (name, value) in enumerate(zip(labels, values, strict=True), 1)
+                Mark(f"{gid}-{index}", f"{noun} {name}, {when}: {as_text(value)} {_WORDS[key]}")
+                for index, (name, value) in enumerate(zip(labels, values, strict=True), 1)
             ]
-        axes.set_ylim(0, 1.08 * max(1, *both[0], *both[1]))
-        plot_axes.amounts(axes, "y", written)
+        axes.set_ylim(0, 1.08 * max(1, *both_sides[0], *both_sides[1]))
+        plot_axes.amounts(axes, "y", as_text)
         plot_axes.heading(axes, _WORDS[key])
     plot_axes.legend(panels[0], _SIDES)
     words = f"Two bars per {noun}: today and after the plan."
     words += " A + marks a broker that joins, a − one that leaves." if noun == "broker" else ""
-    words += f" The last pair is the mean of the other {len(rows) - len(kept) + 1}." if OTHERS in kept else ""
+    words += f" The last pair is the mean of the other {len(rows) - len(indices) + 1}." if OTHERS in indices else ""
     return Drawing(figure, f"Today and after the plan, by {noun}", words, marks)
 
 
@@ -189,34 +193,37 @@ def _heat_map(plan: Plan) -> Drawing:
         from_mean.append(row / mean - 1 if mean else np.where(np.isnan(row), np.nan, 0.0))
     scale = min(_MOST_SCALE, max(_LEAST_SCALE, *(float(np.nanmax(np.abs(row), initial=0)) for row in from_mean)))
     cells: dict[str, list[tuple[tuple[float, float, float, float], float, Mark]]] = {"out": [], "heat": []}
-    for at, (row, away) in enumerate(zip(values, from_mean, strict=True)):
-        key, (side, when) = measures[at // 2], _SIDES[at % 2]
-        words, written = _WORDS[key], partial(formats.amount, unit=_UNITS.get(key, key))
-        for column in np.flatnonzero(~np.isnan(away)).tolist():
-            role = "out" if away[column] > 0 else "heat"
-            top = at - 0.4 - 0.1 * (at % 2)
-            opacity = _FAINTEST + (_STRONGEST - _FAINTEST) * min(1.0, abs(float(away[column])) / scale)
+    for index, (row, offsets) in enumerate(zip(values, from_mean, strict=True)):
+        key, (side, when) = measures[index // 2], _SIDES[index % 2]
+        words, as_text = _WORDS[key], partial(formats.amount, unit=_UNITS.get(key, key))
+        for column in np.flatnonzero(~np.isnan(offsets)).tolist():
+            role = "out" if offsets[column] > 0 else "heat"
+            top = index - 0.4 - 0.1 * (index % 2)
+            opacity = _FAINTEST + (_STRONGEST - _FAINTEST) * min(1.0, abs(float(offsets[column])) / scale)
             name = columns[column][0]
-            far, side_of = formats.percent(round(100 * abs(away[column]), 2)), "above" if away[column] > 0 else "below"
-            where = f"{far} {side_of} the mean" if away[column] else "at the mean"
-            title = f"{name}, {when}: {written(round(float(row[column])))} {words}, {where}"
+            percent, direction = (
+                formats.percent(round(100 * abs(offsets[column]), 2)),
+                "above" if offsets[column] > 0 else "below",
+            )
+            comparison = f"{percent} {direction} the mean" if offsets[column] else "at the mean"
+            title = f"{name}, {when}: {as_text(round(float(row[column])))} {words}, {comparison}"
             mark = Mark(f"{key}-{side}-{column + 1}", title)
             cells[role].append(((column - 0.5, column + 0.5, top, top + 0.9), round(opacity, 3), mark))
     marks = {}
-    for role, drawn in cells.items():
-        if drawn:
-            corners, opacities, marks[role] = zip(*drawn, strict=True)
+    for role, role_cells in cells.items():
+        if role_cells:
+            corners, opacities, marks[role] = zip(*role_cells, strict=True)
             plot_axes.boxes(axes, role, corners, COLOR[role], opacities)
-    plot_axes.beside_axis(axes, [(2 * at + 0.5, _WORDS[key]) for at, key in enumerate(measures)])
-    named = range(0, len(columns), -(-len(columns) // _IDS_SHOWN))
-    plot_axes.under_axis(axes, [(at, columns[at][0].removeprefix("broker ")) for at in named])
+    plot_axes.beside_axis(axes, [(2 * index + 0.5, _WORDS[key]) for index, key in enumerate(measures)])
+    named_indices = range(0, len(columns), -(-len(columns) // _IDS_SHOWN))
+    plot_axes.under_axis(axes, [(index, columns[index][0].removeprefix("broker ")) for index in named_indices])
     plot_axes.name_below(axes, "broker")
     plot_axes.heading(axes, "distance from the mean: upper rows today, lower rows plan")
     plot_axes.legend(axes, (("heat", "below the mean"), ("out", "above the mean")))
-    more = len(plan.brokers) - len(columns) + 1
-    rest = f" The last column is the mean of the other {more}." if more > 1 else ""
+    other_count = len(plan.brokers) - len(columns) + 1
+    note = f" The last column is the mean of the other {other_count}." if other_count > 1 else ""
     words = _HEAT_IN_WORDS.format(scale=formats.percent(100 * scale))
-    return Drawing(figure, "Today and after the plan, by broker", words + rest, marks)
+    return Drawing(figure, "Today and after the plan, by broker", words + note, marks)
 
 
 _HEAT_IN_WORDS = (
@@ -228,34 +235,38 @@ _HEAT_IN_WORDS = (
 
 def _columns(brokers: Sequence[BrokerRow]) -> list[tuple[str, Sequence[BrokerRow]]]:
     """(name, brokers) of each column: one broker each, with preference for added and removed ones; last, the rest."""
-    held = np.array([max(row.before.replicas, row.after.replicas) for row in brokers], dtype=np.int64)
-    kept = plot_movement.largest(held, _COLUMNS_SHOWN, [row.role != "stays" for row in brokers])
+    replica_counts = np.array([max(row.before.replicas, row.after.replicas) for row in brokers], dtype=np.int64)
+    indices = plot_movement.largest(replica_counts, _COLUMNS_SHOWN, [row.role != "stays" for row in brokers])
     columns: list[tuple[str, Sequence[BrokerRow]]] = [
-        (f"broker {brokers[at].id}", (brokers[at],)) for at in kept if at != OTHERS
+        (f"broker {brokers[index].id}", (brokers[index],)) for index in indices if index != OTHERS
     ]
-    rest = [row for at, row in enumerate(brokers) if at not in kept]
-    return [*columns, ("the others", rest)] if rest else columns
+    others = [row for index, row in enumerate(brokers) if index not in indices]
+    return [*columns, ("the others", others)] if others else columns
 
 
 def _means(columns: Sequence[tuple[str, Sequence[BrokerRow]]], side: str, key: str) -> FloatArray:
     """(columns,) the mean amount of each column's brokers; NaN if none of them is in the cluster at that time."""
-    absent = "added" if side == "before" else "removed"
-    there = [[getattr(getattr(row, side), key) for row in rows if row.role != absent] for _, rows in columns]
-    return np.array([np.mean(each) if each else np.nan for each in there])
+    absent_role = "added" if side == "before" else "removed"
+    amounts = [[getattr(getattr(row, side), key) for row in rows if row.role != absent_role] for _, rows in columns]
+    return np.array([np.mean(each) if each else np.nan for each in amounts])
 
 
-def hours(of: HoursSection) -> Drawing:
+def hours(section: HoursSection) -> Drawing:
     """A panel for today, and below it one for the plan: a row for each broker, a column for each hour of the week."""
-    most = np.array([max(map(int, row.today + row.plan)) for row in of.brokers], dtype=np.int64)
-    rows = [of.brokers[at] for at in plot_movement.largest(most, _WEEKS_SHOWN) if at != OTHERS]
+    peaks = np.array([max(map(int, row.today + row.plan)) for row in section.brokers], dtype=np.int64)
+    rows = [section.brokers[index] for index in plot_movement.largest(peaks, _WEEKS_SHOWN) if index != OTHERS]
     figure, panels = plot_axes.panels(2, _WEEK_POINTS * len(rows))
     marks = {}
 
     def peak(week: str) -> str:
         """The first of a broker's highest hours, and its traffic then, at most."""
         level = max(map(int, week))
-        most = formats.amount(of.highest * level // 9, "bytes/s")
-        return f"at most {most}, first on {hour_name(week.index(str(level)), of.time_zone)}" if level else "no traffic"
+        traffic = formats.amount(section.highest * level // 9, "bytes/s")
+        return (
+            f"at most {traffic}, first on {hour_name(week.index(str(level)), section.time_zone)}"
+            if level
+            else "no traffic"
+        )
 
     for axes, side in zip(panels, ("today", "plan"), strict=True):
         weeks = [getattr(row, side) for row in rows]
@@ -263,26 +274,26 @@ def hours(of: HoursSection) -> Drawing:
         axes.set_ylim(len(rows) - 0.5, -0.5)
         for level in range(1, 10):
             # Consecutive hours of the same level are one stroke.
-            runs = [(at, *found.span()) for at, week in enumerate(weeks) for found in re.finditer(f"{level}+", week)]
+            runs = [(index, *run.span()) for index, week in enumerate(weeks) for run in re.finditer(f"{level}+", week)]
             strength = _FAINTEST + (_STRONGEST - _FAINTEST) * (level - 1) / 8
             plot_axes.strokes(axes, runs, COLOR["heat"], round(strength, 3), _WEEK_POINTS - 2)
         # A tooltip is about a broker's whole week.
-        corners = [(0.0, float(HOURS_OF_WEEK), at - 0.5, at + 0.5) for at in range(len(rows))]
+        corners = [(0.0, float(HOURS_OF_WEEK), index - 0.5, index + 0.5) for index in range(len(rows))]
         # A box without any fill shows no tooltip.
         plot_axes.boxes(axes, side, corners, COLOR["heat"], [0.001] * len(rows))
         marks[side] = [
-            Mark(f"{side}-{at + 1}", f"broker {row.id}, {side}: {peak(week)}")
-            for at, (row, week) in enumerate(zip(rows, weeks, strict=True))
+            Mark(f"{side}-{index + 1}", f"broker {row.id}, {side}: {peak(week)}")
+            for index, (row, week) in enumerate(zip(rows, weeks, strict=True))
         ]
-        plot_axes.beside_axis(axes, [(at, str(row.id)) for at, row in enumerate(rows)])
+        plot_axes.beside_axis(axes, [(index, str(row.id)) for index, row in enumerate(rows)])
         plot_axes.heading(axes, "today" if side == "today" else "with the plan")
     # Columns are hours of UTC, so a day of another zone begins in another column.
-    noons = [((24 * day + 12 - hours_ahead(of.time_zone)) % HOURS_OF_WEEK, name) for day, name in enumerate(DAYS)]
+    noons = [((24 * day + 12 - hours_ahead(section.time_zone)) % HOURS_OF_WEEK, name) for day, name in enumerate(DAYS)]
     plot_axes.under_axis(panels[-1], noons)
-    plot_axes.name_below(panels[-1], f"hour of the week, {of.time_zone}")
-    left = len(of.brokers) - len(rows)
-    rest = f" {left} brokers with lower peaks aren't shown." if left else ""
-    return Drawing(figure, "The week, hour by hour, of each broker", _HOURS_IN_WORDS + rest, marks)
+    plot_axes.name_below(panels[-1], f"hour of the week, {section.time_zone}")
+    hidden_count = len(section.brokers) - len(rows)
+    note = f" {hidden_count} brokers with lower peaks aren't shown." if hidden_count else ""
+    return Drawing(figure, "The week, hour by hour, of each broker", _HOURS_IN_WORDS + note, marks)
 
 
 # The most brokers with a row, and the height of a row.

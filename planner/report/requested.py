@@ -20,7 +20,7 @@ def changes(section: ChangesSection, at_most: int = 12) -> str:
     replacing = set(section.replace_brokers.values())
     for broker in (row for row in section.add_brokers if row.id not in replacing):
         new_by_rack.setdefault(broker.rack, []).append(broker.id)
-    asked = [
+    requests = [
         *(f"add {brokers(ids)}" + ("" if rack is None else f" in rack {rack}") for rack, ids in new_by_rack.items()),
         *([f"remove {brokers(section.remove_brokers)}"] if section.remove_brokers else []),
         *([f"move all leaders off {brokers(section.demote_brokers)}"] if section.demote_brokers else []),
@@ -38,48 +38,48 @@ def changes(section: ChangesSection, at_most: int = 12) -> str:
         *(f"grow {topic.topic} to {counted(topic.partitions, 'partition')}" for topic in section.add_partitions),
         f"rebalance: {section.rebalance}",
     ]
-    return "; ".join(first_lines([printable(text, 120) for text in asked], at_most))
+    return "; ".join(first_lines([printable(text, 120) for text in requests], at_most))
 
 
 def asked_for(plan: Plan, at_most: int) -> str:
     """The changes asked for; without a balance target, they end with `keep the caps` or `keep the rules`."""
-    asked = changes(plan.changes, at_most)
+    changes_text = changes(plan.changes, at_most)
     if plan.changes.rebalance != "all" or bound_section.asks_for_balance(plan):
-        return asked
-    kept = "the caps" if caps(plan) else "the rules"
-    return f"{asked.removesuffix('rebalance: all')}keep {kept} (no balance targets)"
+        return changes_text
+    kept_rules = "the caps" if caps(plan) else "the rules"
+    return f"{changes_text.removesuffix('rebalance: all')}keep {kept_rules} (no balance targets)"
 
 
 def rules(plan: Plan, longest: int) -> Iterator[tuple[str, Sentence]]:
     """The rules and caps that the plan keeps, as pairs of a label and a sentence of at most `longest` characters."""
-    of = plan.spec
-    for label, stated, told in (
-        ("Placement", of.placement, placement),
-        ("Apart", of.apart, apart),
-        ("Together", of.together, together),
+    spec = plan.spec
+    for label, rule, describe in (
+        ("Placement", spec.placement, placement),
+        ("Apart", spec.apart, apart),
+        ("Together", spec.together, together),
     ):
-        if stated:
-            yield label, Sentence(told(plan), longest)
-    if said := caps(plan):
-        yield "Caps", Sentence(said, longest)
+        if rule:
+            yield label, Sentence(describe(plan), longest)
+    if caps_text := caps(plan):
+        yield "Caps", Sentence(caps_text, longest)
 
 
 def caps(plan: Plan) -> str:
     """The caps of brokers: `at most 1,500 replicas on each broker`; empty if no broker states one."""
     by_caps = dict[str, list[int]]()
-    stays = [broker for broker in plan.brokers if broker.role != "removed"]
-    for broker in stays:
-        stated = (broker.max_replicas, "replica"), (broker.max_leaders, "leader")
-        named = [counted(cap, what) for cap, what in stated if cap is not None]
-        named += [] if broker.max_disk_bytes is None else [size(broker.max_disk_bytes)]
-        by_caps.setdefault(" and ".join(named), []).append(broker.id)
+    staying = [broker for broker in plan.brokers if broker.role != "removed"]
+    for broker in staying:
+        limits = (broker.max_replicas, "replica"), (broker.max_leaders, "leader")
+        parts = [counted(cap, noun) for cap, noun in limits if cap is not None]
+        parts += [] if broker.max_disk_bytes is None else [size(broker.max_disk_bytes)]
+        by_caps.setdefault(" and ".join(parts), []).append(broker.id)
 
     def where(ids: Sequence[int]) -> str:
-        if len(ids) == len(stays):
+        if len(ids) == len(staying):
             return "each broker"
         return f"each of {brokers(ids)}" if len(ids) > 1 else brokers(ids)
 
-    return "; ".join(f"at most {said} on {where(ids)}" for said, ids in by_caps.items() if said)
+    return "; ".join(f"at most {caps_text} on {where(ids)}" for caps_text, ids in by_caps.items() if caps_text)
 
 
 def placement(plan: Plan) -> str:
@@ -108,19 +108,19 @@ def apart(plan: Plan) -> str:
     racks = {row.id: row.rack or "" for row in plan.brokers}
     # If the plan copies the proven minimum of all plans, no other split of the leaders copies less.
     bound = plan.bound
-    least = bound.bytes_moved <= bound.least_bytes_moved and not bound.gap_percent and bound.method != "none"
+    is_least = bound.bytes_moved <= bound.least_bytes_moved and not bound.gap_percent and bound.method != "none"
 
-    def held(by: ApartBy, ids: Sequence[int]) -> str:
+    def places(by: ApartBy, ids: Sequence[int]) -> str:
         names = sorted({racks[each] for each in ids})
         return f"rack{'s' if len(names) > 1 else ''} {', '.join(names)}" if "rack" in by else brokers(sorted(ids))
 
     groups = []
     for rule in plan.spec.apart or ():
         sides = zip(rule.topics, rule.sides, strict=True)
-        told = "; ".join(f"{topics} {_HAVE[rule.by]} {held(rule.by, ids)}" for topics, ids in sides)
-        if not rule.proven and not (least and rule.by.endswith(LEADERS)):
-            told += f" (other splits of the {rule.by.removesuffix(LEADERS)}s may copy less)"
-        groups.append(told)
+        text = "; ".join(f"{topics} {_HAVE[rule.by]} {places(rule.by, ids)}" for topics, ids in sides)
+        if not rule.proven and not (is_least and rule.by.endswith(LEADERS)):
+            text += f" (other splits of the {rule.by.removesuffix(LEADERS)}s may copy less)"
+        groups.append(text)
     return _groups(plan, groups)
 
 

@@ -46,42 +46,42 @@ def entries(journal: bytes, name: str) -> tuple[Entry, ...]:
     A killed run may leave an unfinished last line, so a last line without a line break is skipped.
     """
     lines = journal.split(b"\n")[:-1]
-    found = [_entry(line, Place(name, number, 1)) for number, line in enumerate(lines, start=1)]
-    wrong = [each for each in found if isinstance(each, Finding)]
-    if len(wrong) > 1 and len(wrong) == len(found):
+    parsed = [_entry(line, Place(name, number, 1)) for number, line in enumerate(lines, start=1)]
+    findings = [each for each in parsed if isinstance(each, Finding)]
+    if len(findings) > 1 and len(findings) == len(parsed):
         count = counted(len(lines), "line")
-        raise SpecError([replace(wrong[0], message=f"{wrong[0].message}; {count}, and none is an entry")])
-    if wrong:
-        raise SpecError(wrong)
-    return tuple(each for each in found if isinstance(each, Entry))
+        raise SpecError([replace(findings[0], message=f"{findings[0].message}; {count}, and none is an entry")])
+    if findings:
+        raise SpecError(findings)
+    return tuple(each for each in parsed if isinstance(each, Entry))
 
 
-def document(told_by: Sequence[Entry]) -> dict[str, Any]:
+def document(journal: Sequence[Entry]) -> dict[str, Any]:
     """The entries as JSON values; only entries with figures have that key."""
-    return {"entries": [to_builtins(entry) for entry in told_by]}
+    return {"entries": [to_builtins(entry) for entry in journal]}
 
 
-def view(name: str, told_by: Sequence[Entry]) -> View:
+def view(name: str, journal: Sequence[Entry]) -> View:
     """The view: how the run ended, a table of all entries, and the figures of the batches, with their sum last."""
     columns = (
         Column[Entry]("Time (UTC)", lambda entry: Name(entry.time), numeric=False),
         Column[Entry]("What happened", lambda entry: Sentence(entry.said, _LONGEST), numeric=False),
     )
-    table = Table("entry", told_by, columns, "journal")
-    ends = [each.said for each in told_by if each.event in ("stopped", "summary")] or [_NO_END]
-    lead = tuple(Sentence(said, _LONGEST) for said in (ends if told_by else ["The journal is empty."]))
-    sections = [ViewSection("", told(Lines(lead), table))]
-    if batches := [entry.figures for entry in told_by if entry.figures]:
+    table = Table("entry", journal, columns, "journal")
+    ends = [each.said for each in journal if each.event in ("stopped", "summary")] or [_NO_END]
+    lead_lines = tuple(Sentence(sentence, _LONGEST) for sentence in (ends if journal else ["The journal is empty."]))
+    sections = [ViewSection("", told(Lines(lead_lines), table))]
+    if batches := [entry.figures for entry in journal if entry.figures]:
         # A figure that is unknown for one batch is unknown for the sum.
         copied = [each.copied_bytes for each in batches if each.copied_bytes is not None]
-        in_all = Figures(
+        total = Figures(
             "all",
             sum(each.seconds for each in batches),
             sum(each.planned_seconds for each in batches) if all(each.planned_seconds for each in batches) else 0,
             sum(copied) if len(copied) == len(batches) else None,
             sum(each.planned_bytes for each in batches) if all(each.planned_bytes for each in batches) else 0,
         )
-        sections.append(ViewSection("Planned and measured", told(_figures([*batches, in_all]))))
+        sections.append(ViewSection("Planned and measured", told(_figures([*batches, total]))))
     return View(Name(name), tuple(sections))
 
 

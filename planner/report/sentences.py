@@ -41,22 +41,22 @@ def completes(plan: Plan, row: CandidateFigures) -> str:
 
     `nearest` is as even as possible, if no plan tried meets the targets.
     """
-    left = row.left_to_change
+    left_count = row.left_to_change
     if row.moves_unforced:
         return "moves more"
-    if left:
-        return f"{number(left)} left"
+    if left_count:
+        return f"{number(left_count)} left"
     if not row.balance_kept:
         return "not even"
     # The plan's missed targets say nothing about other variants. Windows of log dirs don't count: each is one broker's.
-    planned = plan.choice.variant
-    variant = row.variant if isinstance(row, ParetoRow) else row.name if isinstance(row, VariantRow) else planned
-    if isinstance(row, FrontFigures) and variant != planned:
+    plan_variant = plan.choice.variant
+    variant = row.variant if isinstance(row, ParetoRow) else row.name if isinstance(row, VariantRow) else plan_variant
+    if isinstance(row, FrontFigures) and variant != plan_variant:
         return "nearest" if row.targets_missed else "yes"
     return "nearest" if any(each.window != "log_dirs" for each in plan.balance.relaxed) else "yes"
 
 
-def above(row: CandidateFigures) -> str:
+def above_share(row: CandidateFigures) -> str:
     """How far the broker furthest above its share is above it, and of what: `+25.9 % leaders`."""
     measure = {"size_bytes": "bytes"}.get(row.imbalance_measure, words(row.imbalance_measure))
     return f"+{percent(row.imbalance_percent)} {measure}".strip() if row.imbalance_percent else percent(0)
@@ -68,8 +68,8 @@ def searched(plan: Plan) -> str:
     solved = counts.get("optimum", 0) + counts.get("part_of_optimum", 0)
     drawn = sum(rows for name, rows in counts.items() if name.startswith("kafka"))
     kinds = [(solved, "solved"), (drawn, "of Kafka's placements")]
-    told = ", ".join(f"{number(rows)} {what}" for rows, what in kinds if rows)
-    return counted(plan.candidates.evaluated, "candidate") + (f" ({told})" if told else "")
+    kinds_text = ", ".join(f"{number(rows)} {noun}" for rows, noun in kinds if rows)
+    return counted(plan.candidates.evaluated, "candidate") + (f" ({kinds_text})" if kinds_text else "")
 
 
 def scenario(row: ScenarioRow) -> str:
@@ -90,24 +90,31 @@ def hours(plan: Plan) -> tuple[str, ...]:
     """The hours planned for, the worst of all 168 hours today and with the plan, and a plan for the mean alone."""
     if plan.hours is None:
         return ()
-    of = plan.hours
-    planned = ", ".join(row.name for row in of.planned)
-    if not max(row.bytes_per_sec for row in (of.today.network_in, of.today.network_out)):
+    section = plan.hours
+    planned = ", ".join(row.name for row in section.planned)
+    if not max(row.bytes_per_sec for row in (section.today.network_in, section.today.network_out)):
         return ("no partition has traffic in any hour",)
-    ways = (("in", of.today.network_in, of.plan.network_in), ("out", of.today.network_out, of.plan.network_out))
-    worst = ", ".join(
-        f"{way} {_worst_hour(before, other=(after.broker, after.name))} → {_worst_hour(after)}"
-        for way, before, after in ways
+    ways = (
+        ("in", section.today.network_in, section.plan.network_in),
+        ("out", section.today.network_out, section.plan.network_out),
     )
-    now, then = of.today.above_capacity or 0, of.plan.above_capacity or 0
-    above = f"; hours of brokers above capacity: {number(now)} → {number(then)}" if now or then else ""
+    worst = ", ".join(
+        f"{direction} {_worst_hour(before, other=(after.broker, after.name))} → {_worst_hour(after)}"
+        for direction, before, after in ways
+    )
+    hours_today, hours_planned = section.today.above_capacity or 0, section.plan.above_capacity or 0
+    above_text = (
+        f"; hours of brokers above capacity: {number(hours_today)} → {number(hours_planned)}"
+        if hours_today or hours_planned
+        else ""
+    )
     lines = [f"planned for the mean and for {planned}"] if planned else []
-    lines += [f"worst broker in the worst of 168 hours, today → plan: {worst}{above}", *_first_months(of)]
-    if mean := of.of_mean:
-        more = of.plan.bytes_moved - mean.bytes_moved
-        copies = f"{size(abs(more))} {'less' if more > 0 else 'more'}" if more else "as much"
+    lines += [f"worst broker in the worst of 168 hours, today → plan: {worst}{above_text}", *_first_months(section)]
+    if mean := section.of_mean:
+        extra_bytes = section.plan.bytes_moved - mean.bytes_moved
+        comparison = f"{size(abs(extra_bytes))} {'less' if extra_bytes > 0 else 'more'}" if extra_bytes else "as much"
         received, sent = (amount(row.bytes_per_sec, "bytes/s") for row in (mean.network_in, mean.network_out))
-        lines.append(f"a plan for the mean alone copies {copies}; in its worst hour: in {received}, out {sent}")
+        lines.append(f"a plan for the mean alone copies {comparison}; in its worst hour: in {received}, out {sent}")
     return tuple(lines)
 
 
@@ -117,16 +124,18 @@ def _worst_hour(row: WorstHourRow, other: tuple[int, str] | None = None) -> str:
     return f"{amount(row.bytes_per_sec, 'bytes/s')}{where}"
 
 
-def _first_months(of: HoursSection) -> tuple[str, ...]:
+def _first_months(section: HoursSection) -> tuple[str, ...]:
     """When the first hour is above a capacity as topics grow; empty if none grows or no broker states a capacity."""
-    if not of.months or of.plan.above_capacity is None:
+    if not section.months or section.plan.above_capacity is None:
         return ()
-    first, then = (
+    today, planned = (
         "none" if month is None else f"in {counted(month, 'month')}" if month else "now"
-        for month in (of.today.months_until_above_capacity, of.plan.months_until_above_capacity)
+        for month in (section.today.months_until_above_capacity, section.plan.months_until_above_capacity)
     )
-    ahead = counted(of.months[-1].month, "month")
-    return (f"with the growth of the next {ahead}, the first hour above a capacity, today → plan: {first} → {then}",)
+    horizon = counted(section.months[-1].month, "month")
+    return (
+        f"with the growth of the next {horizon}, the first hour above a capacity, today → plan: {today} → {planned}",
+    )
 
 
 def disk(size_bytes: int, disk_bytes: int | None) -> str:
@@ -144,28 +153,28 @@ def states_traffic(plan: Plan) -> bool:
     return any(broker.before.network_in is not None for broker in plan.brokers)
 
 
-def target(asked: str, *, by_share: bool = False, shares: str = "") -> str:
+def target(requested: str, *, by_share: bool = False, shares: str = "") -> str:
     """What a target allows. `by_share`: around each broker's share. `shares`: `shares of 31 to 72`, if they differ."""
-    if asked == "none":
+    if requested == "none":
         return "no target"
-    if asked.endswith("%"):
-        return f"within {asked.removesuffix('%')} % of {shares or 'share'}"
+    if requested.endswith("%"):
+        return f"within {requested.removesuffix('%')} % of {shares or 'share'}"
     if by_share:
-        return f"within {asked} of {shares or 'its share'}"
-    return f"differ by at most {asked}"
+        return f"within {requested} of {shares or 'its share'}"
+    return f"differ by at most {requested}"
 
 
-def of_unlike_capacity(plan: Plan) -> set[str]:
+def windows_by_capacity(plan: Plan) -> set[str]:
     """The windows of counts with different shares because brokers differ in disk or network, whether met or missed."""
-    stay = [broker for broker in plan.brokers if broker.role != "removed"]
-    stated = {
-        "replicas": {broker.disk_bytes for broker in stay},
-        "leaders": {broker.network_bytes_per_sec for broker in stay},
+    staying = [broker for broker in plan.brokers if broker.role != "removed"]
+    capacities = {
+        "replicas": {broker.disk_bytes for broker in staying},
+        "leaders": {broker.network_bytes_per_sec for broker in staying},
     }
-    return {window for window, found in stated.items() if len(found) > 1 and None not in found}
+    return {window for window, values in capacities.items() if len(values) > 1 and None not in values}
 
 
-def reached(row: RelaxedRow) -> str:
+def reached_text(row: RelaxedRow) -> str:
     """What a missed window reached: `differ by 3`; for bytes and traffic, the worst broker: `12.5 % off share`."""
     around_share = row.window in (*BYTE_WINDOWS, "log_dirs")
     return f"{percent(row.reached)} off share" if around_share else f"differ by {number(row.reached)}"
@@ -176,7 +185,7 @@ def missed_in_hours(rows: Sequence[RelaxedRow]) -> str:
     if not rows or any(row.hour is None for row in rows):
         return ""
     worst = max(rows, key=lambda row: row.reached)
-    return f"missed: {reached(worst)} on {worst.hour}"
+    return f"missed: {reached_text(worst)} on {worst.hour}"
 
 
 def not_met(plan: Plan) -> tuple[str, ...]:
@@ -191,21 +200,21 @@ def not_met(plan: Plan) -> tuple[str, ...]:
     for row in () if bound_section.looser(plan) else plan.balance.relaxed:
         topics = by_reason.setdefault(row.why, {}).setdefault(row.window, [])
         topics += [] if row.topic is None else [printable(row.topic, 60)]
-    told = []
-    for why, of_windows in by_reason.items():
-        named = (
+    parts = []
+    for reason, of_windows in by_reason.items():
+        windows_text = (
             headline.target_name(window)
             + (f" of {names[0] if len(names) == 1 else counted(len(names), 'topic')}" if names else "")
             for window, names in of_windows.items()
         )
-        told.append(f"{', '.join(named)} ({why})")
-    return tuple(told)
+        parts.append(f"{', '.join(windows_text)} ({reason})")
+    return tuple(parts)
 
 
 def broker_peak(broker: BrokerRow) -> str:
     """A broker's peak in bytes and in percent of its disk; `–` if no disk is stated."""
-    room = broker.disk_bytes
-    return UNKNOWN if room is None else disk(broker.peak_size_bytes, room)
+    disk_bytes = broker.disk_bytes
+    return UNKNOWN if disk_bytes is None else disk(broker.peak_size_bytes, disk_bytes)
 
 
 def peak_disk(batch: BatchRow) -> str:
@@ -220,17 +229,17 @@ def origin(plan: Plan, point: ParetoRow) -> str:
     Only the solver reads windows; Kafka's own strategies are even by chance. If there are variants, the point's variant
     comes first.
     """
-    of = f"{point.variant}: " if plan.variants else ""
+    prefix = f"{point.variant}: " if plan.variants else ""
     if point.strategy != "optimum":
-        return printable(of + words(point.strategy))
+        return printable(prefix + words(point.strategy))
     unlike = [f"{words(name)} {value}" for name, value in point.balance.unlike(plan.balance.wanted).items()]
     if plan.scenarios and point.scenarios != plan.candidates.winner.scenarios:
         unlike.append(f"scenarios {point.scenarios}")
     same = bound_section.targets(plan).replace("the targets", "the same targets")
-    return printable(of + (", ".join(unlike) or same))
+    return printable(prefix + (", ".join(unlike) or same))
 
 
-def placed_new(plan: Plan) -> Sequence[PlacementRow]:
+def new_placements(plan: Plan) -> Sequence[PlacementRow]:
     """How even the cluster is with new partitions, placed by this plan and by Kafka's own rules; empty without any."""
     return plan.new_partitions.compared if plan.new_partitions else ()
 
@@ -248,33 +257,37 @@ def spread_out(points: Sequence[ParetoRow], at_most: int) -> list[ParetoRow]:
     """At most `at_most` (≥ 2) points of the front in its order: both ends, the chosen one, the rest evenly between."""
     if len(points) <= at_most:
         return list(points)
-    kept = {round(step * (len(points) - 1) / (at_most - 1)) for step in range(at_most)}
+    indices = {round(step * (len(points) - 1) / (at_most - 1)) for step in range(at_most)}
     chosen = [index for index, point in enumerate(points) if point.chosen]
     for index in chosen[:1]:
-        inner = [other for other in kept if 0 < other < len(points) - 1] or sorted(kept)[1:]
-        kept = kept if index in kept else kept - {min(inner, key=lambda other: (abs(other - index), other))} | {index}
-    return [points[index] for index in sorted(kept)]
+        inner = [other for other in indices if 0 < other < len(points) - 1] or sorted(indices)[1:]
+        indices = (
+            indices
+            if index in indices
+            else indices - {min(inner, key=lambda other: (abs(other - index), other))} | {index}
+        )
+    return [points[index] for index in sorted(indices)]
 
 
 def pace(plan: Plan) -> str:
     """The number of batches, and the least time that they take at the throttle."""
     batches, throttle = plan.batches, plan.execution.throttle_bytes_per_sec
     waiting = sum(batch.leaderless for batch in batches)
-    last = "the last is" if waiting == 1 else f"the last {number(waiting)} are"
-    shown = counted(len(batches), "batch") + (f" ({last} skipped without leaders)" if waiting else "")
+    skipped = "the last is" if waiting == 1 else f"the last {number(waiting)} are"
+    batches_text = counted(len(batches), "batch") + (f" ({skipped} skipped without leaders)" if waiting else "")
     if not any(row.replicas_moved for row in batches) and not (plan.log_dirs and plan.log_dirs.moves):
-        most = max((len(row.elect) for row in batches), default=0)
-        each = f" of at most {counted(most, 'election')}" if most and len(batches) > 1 else ""
-        return f"{shown}{each}, nothing to copy"
+        most_elections = max((len(row.elect) for row in batches), default=0)
+        of_each = f" of at most {counted(most_elections, 'election')}" if most_elections and len(batches) > 1 else ""
+        return f"{batches_text}{of_each}, nothing to copy"
     if throttle is None:
-        return f"{shown}, not throttled"
+        return f"{batches_text}, not throttled"
     rate = f"{stated(throttle)}/s per broker"
     if not plan.cluster.sizes_known:
-        return f"{shown}, time unknown without sizes; throttled to {rate}"
-    known = [batch.seconds_at_throttle for batch in batches if batch.seconds_at_throttle is not None]
-    if len(known) < len(batches):
-        return f"{shown}; never complete at {rate}"
-    return f"{shown}, at least {formats.duration(sum(known))} at {rate}"
+        return f"{batches_text}, time unknown without sizes; throttled to {rate}"
+    known_seconds = [batch.seconds_at_throttle for batch in batches if batch.seconds_at_throttle is not None]
+    if len(known_seconds) < len(batches):
+        return f"{batches_text}; never complete at {rate}"
+    return f"{batches_text}, at least {formats.duration(sum(known_seconds))} at {rate}"
 
 
 def derived(plan: Plan) -> str:
@@ -299,26 +312,26 @@ def reasons(plan: Plan) -> str:
     """How many partitions change for which reason, most first: `12 partitions to empty removed brokers, 3 …`."""
     counts = Counter(row.reason for row in plan.partitions)
     # Another rule than `asked` may choose a plan that is more even than asked.
-    even = bound_section.asks_for_balance(plan) or plan.choice.rule != "asked"
-    of_balance = {} if even else {"balance_replicas": "to keep the caps"}
+    is_even = bound_section.asks_for_balance(plan) or plan.choice.rule != "asked"
+    replaced = {} if is_even else {"balance_replicas": "to keep the caps"}
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(
-        f"{number(rows) if at else counted(rows, 'partition')} {of_balance.get(reason) or _REASONS[reason]}"
-        for at, (reason, rows) in enumerate(ordered)
+        f"{number(rows) if index else counted(rows, 'partition')} {replaced.get(reason) or _REASONS[reason]}"
+        for index, (reason, rows) in enumerate(ordered)
     )
 
 
 def elections(plan: Plan) -> str:
     """How many preferred leaders are elected, and why: `12 elected: 9 because the leader's replica moves away, 3 …`."""
     elected = {each.key for batch in plan.batches for each in batch.elect}
-    why = Counter(_why_elected(row) for row in plan.partitions if row.key in elected)
-    told = [f"{number(rows)} {reason}" for reason, rows in sorted(why.items(), key=lambda item: -item[1])]
-    if len(told) == 1 and why.total() == len(elected):
-        return f"{number(len(elected))} elected, {told[0].partition(' ')[2]}"
-    return f"{number(len(elected))} elected: {', '.join(told)}" if why else ""
+    counts = Counter(_election_reason(row) for row in plan.partitions if row.key in elected)
+    parts = [f"{number(rows)} {reason}" for reason, rows in sorted(counts.items(), key=lambda item: -item[1])]
+    if len(parts) == 1 and counts.total() == len(elected):
+        return f"{number(len(elected))} elected, {parts[0].partition(' ')[2]}"
+    return f"{number(len(elected))} elected: {', '.join(parts)}" if counts else ""
 
 
-def _why_elected(row: PartitionRow) -> str:
+def _election_reason(row: PartitionRow) -> str:
     if row.leader_before is None:
         return "because there is no leader today"
     if row.leader_before not in row.replicas:

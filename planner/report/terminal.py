@@ -74,13 +74,13 @@ def show(view: View, console: Console) -> None:
 
 def sections(shown: Sequence[ViewSection], source: str, console: Console, *, most_rows: int | None = None) -> None:
     """Print sections with a blank line between them; tables have at most `most_rows` rows."""
-    for at, section in enumerate(shown):
-        if at:
+    for index, section in enumerate(shown):
+        if index:
             console.print()
         if section.title:
             say(f"[bold]{line(section.title)}[/]", console)
-        for nth, block in enumerate(section.blocks):
-            if nth:
+        for block_index, block in enumerate(section.blocks):
+            if block_index:
                 console.print()
             match block:
                 case Lines():
@@ -103,52 +103,52 @@ def say(markup: str, console: Console) -> None:
     console.print(markup, highlight=False, soft_wrap=not console.is_terminal)
 
 
-def _print(drawn: RichTable, console: Console) -> None:
+def _print(rich_table: RichTable, console: Console) -> None:
     """Print a table; if the output isn't a terminal, without trailing blanks."""
     if console.is_terminal:
-        console.print(drawn, highlight=False)
+        console.print(rich_table, highlight=False)
         return
     with console.capture() as captured:
-        console.print(drawn, highlight=False)
+        console.print(rich_table, highlight=False)
     console.out("\n".join(each.rstrip() for each in captured.get().splitlines()), highlight=False)
 
 
 def _facts(facts: Sequence[tuple[str, Value]], console: Console) -> None:
     """Print labels in one column and their values in another; only a terminal wraps the values."""
-    drawn = RichTable.grid(padding=(0, 2, 0, 0))
-    drawn.add_column(style="dim", no_wrap=True)
-    drawn.add_column(overflow="fold", no_wrap=not console.is_terminal)
+    grid = RichTable.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold", no_wrap=not console.is_terminal)
     for label, value in facts:
-        drawn.add_row(escape(label), line(value))
-    _print(drawn, console)
+        grid.add_row(escape(label), line(value))
+    _print(grid, console)
 
 
-def table(of: Table[Any], console: Console, *, source: str, most_rows: int | None = None) -> None:
+def table(block: Table[Any], console: Console, *, source: str, most_rows: int | None = None) -> None:
     """Print a table without borders, and what it leaves out; nothing if it has no rows.
 
     If the terminal is too narrow, columns are left out from the right, so that no number is cut.
     """
-    if not of.rows:
+    if not block.rows:
         return
-    shown = of.shown(most_rows)
-    columns = [column for column in of.columns if not column.wide]
+    shown = block.shown(most_rows)
+    columns = [column for column in block.columns if not column.wide]
     rows = list(written_rows(shown, columns, _WRITER))
-    whole = [
-        max(map(cell_len, (*column.on_terminal.split("\n"), *(Text.from_markup(cells[at]).plain for cells in rows))))
-        for at, column in enumerate(columns)
+    full_widths = [
+        max(map(cell_len, (*column.on_terminal.split("\n"), *(Text.from_markup(cells[index]).plain for cells in rows))))
+        for index, column in enumerate(columns)
     ]
-    widths = _widths(columns, whole, console.width)
+    widths = _widths(columns, full_widths, console.width)
     fitting = len(widths)
-    drawn = RichTable(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    for column, width, needed in zip(columns[:fitting], widths, whole, strict=False):
+    rich_table = RichTable(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    for column, width, full_width in zip(columns[:fitting], widths, full_widths, strict=False):
         justify: Literal["left", "right"] = "right" if column.numeric else "left"
-        drawn.add_column(
-            escape(column.on_terminal), justify=justify, no_wrap=width == needed, width=width, overflow="fold"
+        rich_table.add_column(
+            escape(column.on_terminal), justify=justify, no_wrap=width == full_width, width=width, overflow="fold"
         )
     for row, cells in zip(shown, rows, strict=True):
-        drawn.add_row(*cells[:fitting], style="bold" if of.strong and of.strong(row) else None)
-    _print(drawn, console)
-    left_out = of.left_out(shown, _LONGEST_REST)
+        rich_table.add_row(*cells[:fitting], style="bold" if block.strong and block.strong(row) else None)
+    _print(rich_table, console)
+    left_out = block.left_out(shown, _LONGEST_REST)
     if left_out:
         console.print(f"[dim]{plain(left_out_here(left_out, source))}[/]", highlight=False)
     if fitting < len(columns):
@@ -157,27 +157,27 @@ def table(of: Table[Any], console: Console, *, source: str, most_rows: int | Non
         console.print(f"[dim]Columns that need a wider terminal: {plain(names)}[/]", highlight=False)
 
 
-def _widths(columns: Sequence[Column[Any]], whole: Sequence[int], room: int) -> list[int]:
-    """The widths of the columns that fit into `room`, at least two; `whole` is the width that each needs not to wrap.
+def _widths(columns: Sequence[Column[Any]], full_widths: Sequence[int], total_width: int) -> list[int]:
+    """The widths of the columns that fit into `total_width`, at least two; at `full_widths`, none of them wraps.
 
     Numbers never wrap. Names and sentences may wrap; spare room goes to the columns from left to right.
     """
     least = [
-        width if column.numeric else min(width, _NEVER_WRAPPED if at else _NAMES)
-        for at, (column, width) in enumerate(zip(columns, whole, strict=True))
+        width if column.numeric else min(width, _NEVER_WRAPPED if index else _NAMES)
+        for index, (column, width) in enumerate(zip(columns, full_widths, strict=True))
     ]
     if not columns[0].numeric:
         # Names get narrower before a column is left out.
-        excess = sum(least) + 2 * (len(least) - 1) - room
+        excess = sum(least) + 2 * (len(least) - 1) - total_width
         least[0] = min(least[0], max(_NEVER_WRAPPED, least[0] - max(excess, 0)))
-    while len(least) > 2 and sum(least) + 2 * (len(least) - 1) > room:
+    while len(least) > 2 and sum(least) + 2 * (len(least) - 1) > total_width:
         least.pop()
-    left = room - sum(least) - 2 * (len(least) - 1)
+    spare = total_width - sum(least) - 2 * (len(least) - 1)
     widths = []
-    for narrow, wide in zip(least, whole, strict=False):
-        more = max(0, min(left, wide - narrow))
-        left -= more
-        widths.append(narrow + more)
+    for narrow, wide in zip(least, full_widths, strict=False):
+        extra = max(0, min(spare, wide - narrow))
+        spare -= extra
+        widths.append(narrow + extra)
     return widths
 
 
@@ -196,27 +196,27 @@ def show_plan(
         return
     # Of most notes, the rest is only counted.
     notes = (
-        *_listed("not met", sentences.not_met(plan)),
+        *_note_lines("not met", sentences.not_met(plan)),
         *(f"hours: {line}" for line in sentences.hours(plan)),
         *(f"traffic: {line}" for line in verdict.cross_rack(plan, stated=True)),
-        *_listed("scenario", [sentences.scenario(row) for row in plan.scenarios]),
-        *_listed("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),
-        *_listed("warning", plan.warnings),
+        *_note_lines("scenario", [sentences.scenario(row) for row in plan.scenarios]),
+        *_note_lines("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),
+        *_note_lines("warning", plan.warnings),
     )
-    rest = details(plan) if detail == "everything" else (ViewSection("", told(Lines(notes))),)
-    shown = [section for section in (*rest, next_steps_on_screen(plan, folder, files)) if section.blocks]
-    writes = [("Writes", verdict.writes(plan))] if plan.partitions else []
+    more_sections = details(plan) if detail == "everything" else (ViewSection("", told(Lines(notes))),)
+    shown = [section for section in (*more_sections, next_steps_on_screen(plan, folder, files)) if section.blocks]
+    extras = [("Writes", verdict.writes(plan))] if plan.partitions else []
     if any(term.name in _FAILURES and (term.plan or 0) > (term.today or 0) for term in plan.terms):
-        writes += [("Failures", " ".join(verdict.failures(plan)))]
+        extras += [("Failures", " ".join(verdict.failures(plan)))]
     # The first section needs no title.
-    untitled = (ViewSection("", told(Facts((*summary.facts(plan).facts, *writes)), summary.measures(plan))), *shown)
+    untitled = (ViewSection("", told(Facts((*summary.facts(plan).facts, *extras)), summary.measures(plan))), *shown)
     console.print()
     sections(untitled, SOURCE, console, most_rows=_ROWS_SHOWN)
 
 
-def _listed(kind: str, notes: Sequence[str]) -> list[str]:
+def _note_lines(kind: str, notes: Sequence[str]) -> list[str]:
     # One more note takes no more room than the line that would count it.
     most = len(notes) if len(notes) == _NOTES_SHOWN + 1 else _NOTES_SHOWN
     shown = [f"{kind}: {formats.printable(note)}" for note in notes[:most]]
-    rest = len(notes) - len(shown)
-    return [*shown, *([f"{kind}: {number(rest)} more; {_MORE}"] if rest else [])]
+    hidden_count = len(notes) - len(shown)
+    return [*shown, *([f"{kind}: {number(hidden_count)} more; {_MORE}"] if hidden_count else [])]

@@ -23,8 +23,8 @@ _DOMAINS = ("broker", "rack")
 def verdict(plan: Plan) -> str:
     """Whether the plan can be applied, and what needs a second look; the first sentence of every output."""
     lead = "Ready to apply as a first step" if plan.unfinished else "Ready to apply"
-    if down := plan.brokers_down:
-        lead += f" once {formats.brokers(down)} {'is' if len(down) == 1 else 'are'} live and in sync again"
+    if down_ids := plan.brokers_down:
+        lead += f" once {formats.brokers(down_ids)} {'is' if len(down_ids) == 1 else 'are'} live and in sync again"
     elif plan.risks.out_of_sync:
         lead += " once all replicas are in sync"
     if waiting := sum(row.leader_before is None for row in plan.partitions):
@@ -54,20 +54,20 @@ def _limits(plan: Plan) -> Iterator[str]:
     if crossed:
         verb = "is" if len(crossed) == 1 else "are"
         amounts = ((gate.key, *choice_tables.limit_amounts(plan, gate)) for gate in crossed)
-        said = "; ".join(f"{key}: {needed}, {bound_of(key)} {allowed}" for key, needed, allowed in amounts)
-        yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} exceeded ({said})"
-    elif asked := [gate for gate in gates if gate.key != "limits.disk_used" or plan.spec.limits.disk_used_ppm]:
-        kept = {1: "within the limit", 2: "within both limits"}
+        crossed_text = "; ".join(f"{key}: {needed}, {bound_of(key)} {allowed}" for key, needed, allowed in amounts)
+        yield f"{len(crossed)} of {counted(len(gates), 'limit')} {verb} exceeded ({crossed_text})"
+    elif set_gates := [gate for gate in gates if gate.key != "limits.disk_used" or plan.spec.limits.disk_used_ppm]:
+        kept_texts = {1: "within the limit", 2: "within both limits"}
         above = choice_tables.above_disk_limit(plan)
-        but = f", but {above} limits.disk_used" if above else ""
-        yield f"{kept.get(len(asked), f'within all {len(asked)} limits')}{but}"
+        remark = f", but {above} limits.disk_used" if above else ""
+        yield f"{kept_texts.get(len(set_gates), f'within all {len(set_gates)} limits')}{remark}"
     elif gates:
         # The default limit is a disk's size. A disk that is above its limit today may stay so.
-        held = ((max(row.before.size_bytes, row.after.size_bytes), row.disk_bytes) for row in plan.brokers)
-        over = any(size_bytes > disk_bytes for size_bytes, disk_bytes in held if disk_bytes is not None)
-        unknown = any(row.disk_bytes is None and row.role != "removed" for row in plan.brokers)
-        known = " of known size" if unknown else ""
-        yield "no disk gets fuller than it may" if over else f"every disk{known} has room"
+        sizes = ((max(row.before.size_bytes, row.after.size_bytes), row.disk_bytes) for row in plan.brokers)
+        is_over = any(size_bytes > disk_bytes for size_bytes, disk_bytes in sizes if disk_bytes is not None)
+        some_unknown = any(row.disk_bytes is None and row.role != "removed" for row in plan.brokers)
+        known_text = " of known size" if some_unknown else ""
+        yield "no disk gets fuller than it may" if is_over else f"every disk{known_text} has room"
 
 
 def risks(plan: Plan) -> Iterator[str]:
@@ -81,65 +81,76 @@ def risks(plan: Plan) -> Iterator[str]:
         if plan.consumers is not None:
             groups = plan.consumers.groups
             moved_topics = {row.topic for row in plan.partitions if row.leader_before != row.replicas[0]}
-            found = [formats.printable(each.group, 60) for each in groups if moved_topics & each.topics.keys()]
-            told = f": {formats.first_names(found, _GROUPS_NAMED)}" if found else ""
-            of = f"{number(len(found))} of {counted(len(groups), 'group')}"
-            yield f"Consumers: {of} read topics whose leaders change{told}."
+            affected = [formats.printable(each.group, 60) for each in groups if moved_topics & each.topics.keys()]
+            names = f": {formats.first_names(affected, _GROUPS_NAMED)}" if affected else ""
+            share_text = f"{number(len(affected))} of {counted(len(groups), 'group')}"
+            yield f"Consumers: {share_text} read topics whose leaders change{names}."
     yield from failures(plan)
 
 
 def writes(plan: Plan) -> str:
     """Whether any batch makes partitions refuse writes, without a full stop."""
-    found = plan.risks
-    unknown = "" if found.isr_known else " (replicas whose state is unknown are assumed to be in sync)"
-    refused = [(batch, count) for batch, count in zip(plan.batches, found.under_min_isr, strict=False) if count]
+    risk_figures = plan.risks
+    isr_note = "" if risk_figures.isr_known else " (replicas whose state is unknown are assumed to be in sync)"
+    refused = [(batch, count) for batch, count in zip(plan.batches, risk_figures.under_min_isr, strict=False) if count]
     # Partitions without a leader refuse all writes even before the plan; those that change are in separate batches.
     waiting = sum(count for batch, count in refused if batch.leaderless)
-    without = plan.terms_by_name.get("without_leader")
-    already = max(waiting, round(without.plan or 0) if without else 0)
-    if already:
-        refuses = "refuses" if already == 1 else "refuse"
-        unknown += f"; {counted(already, 'partition')} without a leader already {refuses} all writes"
+    leaderless = plan.terms_by_name.get("without_leader")
+    leaderless_count = max(waiting, round(leaderless.plan or 0) if leaderless else 0)
+    if leaderless_count:
+        refuses = "refuses" if leaderless_count == 1 else "refuse"
+        isr_note += f"; {counted(leaderless_count, 'partition')} without a leader already {refuses} all writes"
     batches = [batch.number for batch, _ in refused if not batch.leaderless]
     if batches:
         where = f"{'batch' if len(batches) == 1 else 'batches'} {formats.ranges(batches)}"
-        total = counted(found.under_min_isr_once or sum(count for _, count in refused) - waiting, "partition")
-        return f"REFUSED with acks=all: {total} under min.insync.replicas in {where}{unknown}"
-    worst, today = max(found.refused_by_failure, default=0), found.refused_by_failure_today
+        total = counted(risk_figures.under_min_isr_once or sum(count for _, count in refused) - waiting, "partition")
+        return f"REFUSED with acks=all: {total} under min.insync.replicas in {where}{isr_note}"
+    worst, today = max(risk_figures.refused_by_failure, default=0), risk_figures.refused_by_failure_today
     if not worst:
-        return f"acks=all keeps working, even if one broker fails meanwhile{unknown}"
+        return f"acks=all keeps working, even if one broker fails meanwhile{isr_note}"
     compared = "as today" if worst == today else f"today {number(today)}"
-    blocked = counted(worst, "other partition" if already else "partition")
+    blocked = counted(worst, "other partition" if leaderless_count else "partition")
     failure = f"one failure would block it for at most {blocked} ({compared})"
-    return f"acks=all keeps working as long as no broker fails; {failure}{unknown}"
+    return f"acks=all keeps working as long as no broker fails; {failure}{isr_note}"
 
 
 def failures(plan: Plan) -> Iterator[str]:
     """A sentence on the worst failure of a broker, and one on the worst failure of a rack, after the plan."""
     terms = plan.terms_by_name
-    of_each = [(of, [terms[key] for key in (f"{of}_offline", f"{of}_refused") if key in terms]) for of in _DOMAINS]
+    by_domain = [
+        (domain, [terms[key] for key in (f"{domain}_offline", f"{domain}_refused") if key in terms])
+        for domain in _DOMAINS
+    ]
     # Without anything to apply, the figures differ from today's only if the YAML alone changes them, as with set_racks.
     applies = plan.has_something_to_do
-    after = "After the plan," if applies or any(a.plan != a.today for _, found in of_each for a in found) else "Today,"
+    after = (
+        "After the plan,"
+        if applies or any(a.plan != a.today for _, domain_terms in by_domain for a in domain_terms)
+        else "Today,"
+    )
     if applies and (down := plan.brokers_down):
         after += f" with {formats.brokers(down)} live again,"
     racks = any(row.rack is not None for row in plan.brokers)
-    worse = {of: found for of, found in of_each if any(term.today or term.plan for term in found)}
-    harmless = [of for of in _DOMAINS if of not in worse and (of == "broker" or racks)]
-    if harmless and any(found for _, found in of_each):
-        of = " or ".join(harmless)
-        yield f"{after} the failure of one {of} takes no partition offline and blocks no acks=all writes."
+    harmful = {
+        domain: domain_terms
+        for domain, domain_terms in by_domain
+        if any(term.today or term.plan for term in domain_terms)
+    }
+    harmless = [domain for domain in _DOMAINS if domain not in harmful and (domain == "broker" or racks)]
+    if harmless and any(domain_terms for _, domain_terms in by_domain):
+        domains = " or ".join(harmless)
+        yield f"{after} the failure of one {domains} takes no partition offline and blocks no acks=all writes."
     words = {"offline": "offline", "refused": "refusing acks=all writes"}
-    for of, found in worse.items():
+    for domain, domain_terms in harmful.items():
         # `1 partition offline, 2 refusing acks=all writes, as today`; with today's numbers if the plan changes one.
-        unchanged = all(term.plan == term.today for term in found)
-        told = [
-            f"{amount(term.plan, term.unit) if at else counted(round(term.plan or 0), 'partition')} "
+        unchanged = all(term.plan == term.today for term in domain_terms)
+        parts = [
+            f"{amount(term.plan, term.unit) if index else counted(round(term.plan or 0), 'partition')} "
             f"{words[term.name.rpartition('_')[2]]}{'' if unchanged else f' (today {amount(term.today, term.unit)})'}"
-            for at, term in enumerate(found)
+            for index, term in enumerate(domain_terms)
         ]
         as_today = ", as today" if unchanged and after != "Today," else ""
-        yield f"{after} if the worst {of} fails: {', '.join(told)}{as_today}."
+        yield f"{after} if the worst {domain} fails: {', '.join(parts)}{as_today}."
 
 
 def replicas_copied(plan: Plan) -> int:
@@ -149,11 +160,11 @@ def replicas_copied(plan: Plan) -> int:
 
 def leaving(plan: Plan) -> str:
     """Whether the brokers that leave can be stopped afterwards."""
-    leaving = [broker for broker in plan.brokers if broker.role == "removed"]
-    if not leaving or plan.refused:
+    removed = [broker for broker in plan.brokers if broker.role == "removed"]
+    if not removed or plan.refused:
         return ""
-    holding = [broker.id for broker in leaving if broker.after.replicas]
-    ids = holding or [broker.id for broker in leaving]
+    holding = [broker.id for broker in removed if broker.after.replicas]
+    ids = holding or [broker.id for broker in removed]
     who = formats.brokers(ids)
     if holding:
         return f"{who}: NOT empty afterwards, don't stop {'it' if len(ids) == 1 else 'them'} yet"
@@ -163,34 +174,34 @@ def leaving(plan: Plan) -> str:
         kept = f"{counted(len(waiting), 'partition')} without a leader ({first}{', …' if len(waiting) > 1 else ''})"
         return f"{who}: keep {'its' if len(ids) == 1 else 'their'} data, {kept} can't be copied until a replica is back"
     needs = "needs it" if len(ids) == 1 else "needs them"
-    if all(broker.seems_down for broker in leaving):
+    if all(broker.seems_down for broker in removed):
         return f"{who}, down today: not needed after verify.yml; rollback.yml {needs} running again"
     return f"{who}: empty afterwards, can be stopped after verify.yml; rollback.yml {needs} running"
 
 
-def holds_most(plan: Plan, what: Literal["replicas", "leaders"]) -> str:
+def holds_most(plan: Plan, measure: Literal["replicas", "leaders"]) -> str:
     """The broker with most replicas or leaders, today and afterwards; for replicas also during the batches."""
-    told = list[str]()
+    texts = list[str]()
     for side in ("before", "after"):
-        held = {broker.id: getattr(getattr(broker, side), what) for broker in plan.brokers}
-        most = max(held.values(), default=0)
-        ids = [broker for broker, count in held.items() if count == most]
-        more = f" and {counted(len(ids) - 1, 'other')}" if len(ids) > 1 else ""
-        here = [row.id for row in plan.brokers if row.role != ("added" if side == "before" else "removed")]
-        who = "every broker" if len(ids) == len(here) > 1 else f"broker {ids[0]}{more}" if ids else ""
-        told.append(f"{who} ({number(most)})" if ids else "")
-    today, after = told
-    fuller, batches = "", plan.batches if what == "replicas" else ()
-    held = Counter({broker.id: broker.before.replicas for broker in plan.brokers})
-    most = max(held.values(), default=0)
+        counts = {broker.id: getattr(getattr(broker, side), measure) for broker in plan.brokers}
+        most = max(counts.values(), default=0)
+        ids = [broker for broker, count in counts.items() if count == most]
+        others = f" and {counted(len(ids) - 1, 'other')}" if len(ids) > 1 else ""
+        present_ids = [row.id for row in plan.brokers if row.role != ("added" if side == "before" else "removed")]
+        holder = "every broker" if len(ids) == len(present_ids) > 1 else f"broker {ids[0]}{others}" if ids else ""
+        texts.append(f"{holder} ({number(most)})" if ids else "")
+    today, after = texts
+    peak_text, batches = "", plan.batches if measure == "replicas" else ()
+    replica_counts = Counter({broker.id: broker.before.replicas for broker in plan.brokers})
+    most = max(replica_counts.values(), default=0)
     for batch in batches:
-        held.update(to for row in batch.partitions for to in row.added)
-        fullest, count = max(held.items(), key=lambda row: (row[1], -row[0]))
+        replica_counts.update(broker for row in batch.partitions for broker in row.added)
+        fullest, count = max(replica_counts.items(), key=lambda row: (row[1], -row[0]))
         if count > most:
-            fuller, most = f"; broker {fullest} ({number(count)}) in batch {batch.number}", count
-        held.subtract(of for row in batch.partitions for of in row.dropped)
-    if fuller:
-        return f"{today} today{fuller}; {after} after"
+            peak_text, most = f"; broker {fullest} ({number(count)}) in batch {batch.number}", count
+        replica_counts.subtract(broker for row in batch.partitions for broker in row.dropped)
+    if peak_text:
+        return f"{today} today{peak_text}; {after} after"
     if today == after:
         return f"{today} today, during the plan and after" if batches else f"{today} today and after"
     return f"{today} today and during the plan; {after} after" if batches else f"{today} today; {after} after"
@@ -205,39 +216,39 @@ def fullest(plan: Plan) -> str:
     """The fullest broker today, in any batch, and afterwards: by percent of its disk if all disks are stated."""
     if not plan.cluster.sizes_known:
         return holds_most(plan, "replicas")
-    of_disks = by_disk(plan)
-    unknown = ""
+    ranks_by_disk = by_disk(plan)
+    unknown_text = ""
     dirs = [each for broker in plan.log_dirs.brokers for each in broker.log_dirs] if plan.log_dirs else []
-    of_dirs = bool(dirs) and all(each.disk_bytes or each.error for each in dirs)
+    dirs_known = bool(dirs) and all(each.disk_bytes or each.error for each in dirs)
     fills = any(batch.replicas_moved for batch in plan.batches) or dirs or plan.new_partitions
-    if fills and not of_disks and not of_dirs:
+    if fills and not ranks_by_disk and not dirs_known:
         some = "some " if any(broker.disk_bytes for broker in plan.brokers) else ""
-        unknown = f"; {some}disk sizes unknown: free space not checked"
+        unknown_text = f"; {some}disk sizes unknown: free space not checked"
 
-    def held_most(side: str) -> str:
+    def fullest_on(side: str) -> str:
         def fullness(broker: BrokerRow) -> float:
-            held: int = getattr(broker, side).size_bytes
-            return held / broker.disk_bytes if of_disks and broker.disk_bytes else held
+            size_bytes: int = getattr(broker, side).size_bytes
+            return size_bytes / broker.disk_bytes if ranks_by_disk and broker.disk_bytes else size_bytes
 
         row = max(plan.brokers, key=lambda broker: (fullness(broker), -broker.id))
-        return f"broker {row.id} ({_held(plan, getattr(row, side).size_bytes, row.disk_bytes)})"
+        return f"broker {row.id} ({_held_text(plan, getattr(row, side).size_bytes, row.disk_bytes)})"
 
-    today, after = held_most("before"), held_most("after")
+    today, after = fullest_on("before"), fullest_on("after")
     during, batch = _peak(plan)
     # New partitions are empty when they are created, and count with the size that the YAML states, if any.
     sized = [bool(row.size) for row in plan.changes.create_topics]
     sized += [bool(row.size) for row in plan.changes.add_partitions]
-    how = "with their stated sizes" if any(sized) else "counted as empty"
-    how += ", others counted as empty" if any(sized) and not all(sized) else ""
-    filled = f"after, new partitions {how}" if plan.new_topics else "after"
+    counting = "with their stated sizes" if any(sized) else "counted as empty"
+    counting += ", others counted as empty" if any(sized) and not all(sized) else ""
+    after_text = f"after, new partitions {counting}" if plan.new_topics else "after"
     during = during or (today if plan.new_topics else after)
     times = {today: ["today"]}
     times.setdefault(during, []).append("during the plan" if during in (today, after) else f"in batch {batch}")
-    times.setdefault(after, []).append(filled)
+    times.setdefault(after, []).append(after_text)
     # The fullest broker and its bytes are the same at all times.
     if len(times) == 1:
-        return f"{today} today{', during the plan' if plan.partitions else ''} and after{unknown}"
-    return "; ".join(f"{which} {' and '.join(when)}" for which, when in times.items()) + unknown
+        return f"{today} today{', during the plan' if plan.partitions else ''} and after{unknown_text}"
+    return "; ".join(f"{holder} {' and '.join(when)}" for holder, when in times.items()) + unknown_text
 
 
 def _peak(plan: Plan) -> tuple[str, int]:
@@ -245,16 +256,16 @@ def _peak(plan: Plan) -> tuple[str, int]:
     rows = [(batch.fullest_broker, batch.number) for batch in plan.batches if batch.fullest_broker]
 
     def fullness(row: FullestBroker) -> tuple[bool, float]:
-        disk, held = row.disk_bytes, row.peak_size_bytes
-        return bool(disk), held / disk if disk else held
+        disk_bytes, size_bytes = row.disk_bytes, row.peak_size_bytes
+        return bool(disk_bytes), size_bytes / disk_bytes if disk_bytes else size_bytes
 
     if not rows:
         return "", 0
     row, batch = max(rows, key=lambda each: fullness(each[0]))
-    return f"broker {row.id} ({_held(plan, row.peak_size_bytes, row.disk_bytes)})", batch
+    return f"broker {row.id} ({_held_text(plan, row.peak_size_bytes, row.disk_bytes)})", batch
 
 
-def _held(plan: Plan, size_bytes: int, disk_bytes: int | None) -> str:
+def _held_text(plan: Plan, size_bytes: int, disk_bytes: int | None) -> str:
     """Bytes and, if the disk is known, how full it is; the percentage comes first if brokers are ranked by it."""
     if disk_bytes and by_disk(plan):
         return f"{percent(100 * size_bytes / disk_bytes)} full, {size(size_bytes)}"
@@ -265,14 +276,14 @@ def busiest(plan: Plan) -> str:
     """The broker that receives or sends most, because the duration depends on it; mentions producers if throttled."""
     if not plan.cluster.sizes_known or not plan.bound.bytes_moved:
         return ""
-    to = max(plan.brokers, key=lambda broker: broker.bytes_in)
-    of = max(plan.brokers, key=lambda broker: broker.bytes_out)
+    receiver = max(plan.brokers, key=lambda broker: broker.bytes_in)
+    sender = max(plan.brokers, key=lambda broker: broker.bytes_out)
     # KIP-73: the throttle also counts what producers write to moving partitions.
-    rated = plan.execution.throttle_bytes_per_sec and any(row.before.network_in for row in plan.brokers)
-    written = " and, within the throttle, what producers write meanwhile" if rated else ""
-    if of.bytes_out > to.bytes_in:
-        return f"; broker {of.id} sends most, {size(of.bytes_out)} in all{written}"
-    return f"; broker {to.id} receives most, {size(to.bytes_in)} in all{written}"
+    counts_producers = plan.execution.throttle_bytes_per_sec and any(row.before.network_in for row in plan.brokers)
+    written = " and, within the throttle, what producers write meanwhile" if counts_producers else ""
+    if sender.bytes_out > receiver.bytes_in:
+        return f"; broker {sender.id} sends most, {size(sender.bytes_out)} in all{written}"
+    return f"; broker {receiver.id} receives most, {size(receiver.bytes_in)} in all{written}"
 
 
 def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:
@@ -281,21 +292,21 @@ def cross_rack(plan: Plan, *, stated: bool = False) -> tuple[str, ...]:
 
     With `stated`, empty unless the YAML states a price or where consumers are.
     """
-    of = plan.cross_rack
-    if of is None or (stated and of.plan.consumers is None and of.plan.money_per_month is None):
+    traffic = plan.cross_rack
+    if traffic is None or (stated and traffic.plan.consumers is None and traffic.plan.money_per_month is None):
         return ()
-    parts = [f"replication {size(of.today.replication)} → {size(of.plan.replication)} an hour"]
-    if of.today.consumers is not None and of.plan.consumers is not None:
-        near = " (from the nearest replica)" if of.fetch_from == "nearest replica" else ""
-        parts.append(f"consumers{near} {size(of.today.consumers)} → {size(of.plan.consumers)} an hour")
-    if of.today.money_per_month is not None and of.plan.money_per_month is not None:
-        of_what = "" if of.today.consumers is not None else " without consumers' reads"
-        today, then = (_money(each.money_per_month or 0) for each in (of.today, of.plan))
-        parts.append(f"cost {today} → {then} a month{of_what}, in the currency of prices")
-    if of.money_once is not None:
-        parts.append(f"{_money(of.money_once)} once for the copies")
+    parts = [f"replication {size(traffic.today.replication)} → {size(traffic.plan.replication)} an hour"]
+    if traffic.today.consumers is not None and traffic.plan.consumers is not None:
+        near = " (from the nearest replica)" if traffic.fetch_from == "nearest replica" else ""
+        parts.append(f"consumers{near} {size(traffic.today.consumers)} → {size(traffic.plan.consumers)} an hour")
+    if traffic.today.money_per_month is not None and traffic.plan.money_per_month is not None:
+        scope = "" if traffic.today.consumers is not None else " without consumers' reads"
+        today, planned = (_money(each.money_per_month or 0) for each in (traffic.today, traffic.plan))
+        parts.append(f"cost {today} → {planned} a month{scope}, in the currency of prices")
+    if traffic.money_once is not None:
+        parts.append(f"{_money(traffic.money_once)} once for the copies")
     lines = (f"from rack to rack, today → plan: {'; '.join(parts)}",)
-    if of.fetch_from == "leader":
+    if traffic.fetch_from == "leader":
         return lines
     too = ", the hours planned for" if plan.hours and plan.hours.planned else ""
     hours = "" if plan.hours is None else "; for the hours of the week, they count where they are served"

@@ -191,34 +191,37 @@ class Table(Generic[T]):
 
     def shown(self, at_most: int | None) -> Sequence[T]:
         """The rows to show if there is room for `at_most`; None is any number."""
-        room = min((each for each in (at_most, self.most) if each is not None), default=len(self.rows))
-        if len(self.rows) <= room:
+        most_rows = min((each for each in (at_most, self.most) if each is not None), default=len(self.rows))
+        if len(self.rows) <= most_rows:
             return self.rows
-        return self.few(self.rows, room) if self.few else self.rows[:room]
+        return self.few(self.rows, most_rows) if self.few else self.rows[:most_rows]
 
     def left_out(self, shown: Sequence[T], at_most: int | None = None) -> str:
         """The beginning of a sentence on rows that aren't shown; empty if all are, only the count if it is too long."""
         if len(shown) == len(self.rows):
             return ""
-        kept = set(map(id, shown)) if self.few else set()
-        rest = [row for row in self.rows if id(row) not in kept] if self.few else self.rows[len(shown) :]
-        said = self.rest(rest) if self.rest else ""
-        fits = said and (at_most is None or len(said) <= at_most)
-        return said if fits else counted(len(rest), self.row)
+        shown_ids = set(map(id, shown)) if self.few else set()
+        hidden_rows = [row for row in self.rows if id(row) not in shown_ids] if self.few else self.rows[len(shown) :]
+        text = self.rest(hidden_rows) if self.rest else ""
+        fits = text and (at_most is None or len(text) <= at_most)
+        return text if fits else counted(len(hidden_rows), self.row)
 
 
-def left_out_here(what: str, source: str) -> str:
+def left_out_here(description: str, source: str) -> str:
     """The sentence on content that isn't shown."""
-    return f"{what} left out here: see {source}."
+    return f"{description} left out here: see {source}."
 
 
 def written_rows(rows: Sequence[T], columns: Sequence[Column[T]], writer: Writer) -> Iterator[list[str]]:
     """The cells of rows under columns; a grouped column's cell is empty if it repeats the cell above."""
-    above: list[str | None] = [None] * len(columns)
+    cells_above: list[str | None] = [None] * len(columns)
     for row in rows:
         cells = [written(column.value(row), writer) for column in columns]
-        yield ["" if column.grouped and cells[at] == above[at] else cells[at] for at, column in enumerate(columns)]
-        above = [*cells]
+        yield [
+            "" if column.grouped and cells[index] == cells_above[index] else cells[index]
+            for index, column in enumerate(columns)
+        ]
+        cells_above = [*cells]
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,10 @@ class Racks(NamedTuple):
 
         Source: `AbstractPartitionAssignor.useRackAwareAssignment`.
         """
-        held = [frozenset(self.of_partitions.get(each, ())) for each in partitions]
-        every = frozenset[str]().union(*held)
-        return not every.isdisjoint(self.of_members.get(each, "") for each in members) and any(
-            each != every for each in held
+        rack_sets = [frozenset(self.of_partitions.get(each, ())) for each in partitions]
+        all_racks = frozenset[str]().union(*rack_sets)
+        return not all_racks.isdisjoint(self.of_members.get(each, "") for each in members) and any(
+            each != all_racks for each in rack_sets
         )
 
     def match(self, member: str, partition: PartitionKey) -> bool:
@@ -69,8 +69,8 @@ def assign(
     `racks`. Source: Kafka 4.3, RangeAssignor, RoundRobinAssignor, AbstractStickyAssignor (KIP-54, KIP-429, KIP-881);
     for the broker's, KIP-848 and KIP-932.
     """
-    wanted = {topic for listed in subscriptions.values() for topic in listed}
-    counts = {topic: count for topic, count in topics.items() if topic in wanted}
+    subscribed = {topic for listed in subscriptions.values() for topic in listed}
+    counts = {topic: count for topic, count in topics.items() if topic in subscribed}
     members = {member: sorted(set(listed) & counts.keys(), key=utf16_key) for member, listed in subscriptions.items()}
     static = instances or {}
     # Static members come first (AbstractPartitionAssignor.MemberInfo).
@@ -83,8 +83,8 @@ def assign(
         case "sticky" | "cooperative-sticky":
             return _sticky(counts, members, _undisputed(members, owned or {}), racks)
         case "uniform":
-            held = _undisputed(members, owned or {})
-            return server_assignors.uniform(ServerGroup(counts, members, held, topic_ids or {}))
+            undisputed = _undisputed(members, owned or {})
+            return server_assignors.uniform(ServerGroup(counts, members, undisputed, topic_ids or {}))
         case "simple":
             return server_assignors.simple(ServerGroup(counts, members, owned or {}, topic_ids or {}))
     return assigned_by(load(assignor, (*ASSIGNORS, SHARE_ASSIGNOR)), counts, members, owned or {}, assignor)
@@ -106,50 +106,50 @@ def _range(
     # Kafka iterates over its hash map of topics, which affects only the order of each member's list.
     names = [topic for topic in hash_map_order(counts) if topic is not None]
     topics = [_TopicRanges(name, counts[name], subscribers[name], owners) for name in names]
-    needing = [each for each in topics if racks.matter(each.readers, each.partitions)]
-    alike: defaultdict[tuple[frozenset[str], int], list[_TopicRanges]] = defaultdict(list)
-    for each in topics if needing else ():
-        stated = any(member in racks.of_members for member in each.readers)
-        alike[frozenset(each.readers), counts[each.name] if stated else 0].append(each)
-    for (_, count), together in alike.items():
-        if len(together) > 1:
-            _co_partitioned(together, count, racks)
-        elif together[0] in needing:
-            together[0].deal(racks.match)
+    rack_aware = [each for each in topics if racks.matter(each.readers, each.partitions)]
+    same_readers: defaultdict[tuple[frozenset[str], int], list[_TopicRanges]] = defaultdict(list)
+    for each in topics if rack_aware else ():
+        has_rack = any(member in racks.of_members for member in each.readers)
+        same_readers[frozenset(each.readers), counts[each.name] if has_rack else 0].append(each)
+    for (_, count), alike in same_readers.items():
+        if len(alike) > 1:
+            _co_partitioned(alike, count, racks)
+        elif alike[0] in rack_aware:
+            alike[0].deal(racks.match)
     for each in topics:
         each.deal()
-    return {member: sorted(held, key=_key) if needing else held for member, held in owners.items()}
+    return {member: sorted(share, key=_sort_key) if rack_aware else share for member, share in owners.items()}
 
 
 class _TopicRanges:
-    """A topic whose partitions are dealt to its readers, who are in order; `left` have no owner yet."""
+    """A topic whose partitions are dealt to its readers, who are in order; `unowned` have no owner yet."""
 
     def __init__(self, name: str, count: int, readers: Sequence[str], owners: Ownership) -> None:
         self.name, self.readers, self.owners = name, readers, owners
         self.partitions = [(name, number) for number in range(count)]
-        self.left = dict.fromkeys(self.partitions)
-        self.had = Counter[str]()
+        self.unowned = dict.fromkeys(self.partitions)
+        self.counts = Counter[str]()
         self.least, self.larger = divmod(count, max(len(readers), 1))
 
     def room(self, member: str) -> int:
         """How many more partitions the member may have."""
-        return max(0, self.least + (self.larger > 0) - self.had[member])
+        return max(0, self.least + (self.larger > 0) - self.counts[member])
 
     def give(self, member: str, partitions: Sequence[PartitionKey]) -> None:
         """Makes the member the owner of these partitions."""
         self.owners[member] += partitions
-        self.had[member] += len(partitions)
-        self.larger -= self.had[member] > self.least
+        self.counts[member] += len(partitions)
+        self.larger -= self.counts[member] > self.least
         for each in partitions:
-            del self.left[each]
+            del self.unowned[each]
 
-    def deal(self, may: Callable[[str, PartitionKey], bool] | None = None) -> None:
+    def deal(self, is_allowed: Callable[[str, PartitionKey], bool] | None = None) -> None:
         """Gives each reader the first partitions that it may have (None: all), as many as it has room for."""
-        every = iter([*self.left])
+        unowned = iter([*self.unowned])
         for member in self.readers:
-            mine = every if may is None else (each for each in self.left if may(member, each))
-            if given := list(islice(mine, self.room(member))):
-                self.give(member, given)
+            allowed = unowned if is_allowed is None else (each for each in self.unowned if is_allowed(member, each))
+            if share := list(islice(allowed, self.room(member))):
+                self.give(member, share)
 
 
 def _co_partitioned(topics: Sequence[_TopicRanges], count: int, racks: Racks) -> None:
@@ -196,54 +196,56 @@ def _sticky(
     """
     partitions = [(topic, number) for topic in sorted(counts, key=utf16_key) for number in range(counts[topic])]
     racks = racks if racks.matter(members, partitions) else NO_RACKS
-    kept = dict[str, list[PartitionKey]]()
+    still_owned = dict[str, list[PartitionKey]]()
     for member in sorted(members, key=utf16_key):
-        held = [each for each in owned[member] if 0 <= each[1] < counts.get(each[0], 0)]
+        existing = [each for each in owned[member] if 0 <= each[1] < counts.get(each[0], 0)]
         # What a member keeps of several topics are its first partitions of each, not its first topics.
-        kept[member] = sorted(held, key=lambda each: _key(each)[::-1])
+        still_owned[member] = sorted(existing, key=lambda each: _sort_key(each)[::-1])
     if len({frozenset(topics) for topics in members.values()}) <= 1:
-        return _alike(partitions, kept, racks)
-    general = _General(counts, members, kept, racks)
+        return _constrained(partitions, still_owned, racks)
+    general = _GeneralAssignment(counts, members, still_owned, racks)
     general.balance()
-    return {member: sorted(general.owners[member], key=_key) for member in members}
+    return {member: sorted(general.owners[member], key=_sort_key) for member in members}
 
 
-def _key(partition: PartitionKey) -> tuple[bytes, int]:
+def _sort_key(partition: PartitionKey) -> tuple[bytes, int]:
     return utf16_key(partition[0]), partition[1]
 
 
-def _alike(partitions: Sequence[PartitionKey], kept: Mapping[str, Sequence[PartitionKey]], racks: Racks) -> Ownership:
+def _constrained(
+    partitions: Sequence[PartitionKey], still_owned: Mapping[str, Sequence[PartitionKey]], racks: Racks
+) -> Ownership:
     """The sticky assignment of members that all subscribe to the same topics.
 
     Shares differ by at most one; members that own enough get the larger ones first. The rest is dealt out in turn,
     first to members in the racks of its replicas.
     """
-    least, larger = divmod(len(partitions), max(len(kept), 1))
-    owners: Ownership = {member: [] for member in kept}
+    least, larger = divmod(len(partitions), max(len(still_owned), 1))
+    owners: Ownership = {member: [] for member in still_owned}
     # Kafka iterates over its hash map of members.
-    for member in map(str, hash_map_order(kept)):
-        held = [each for each in kept[member] if racks.match(member, each)]
-        most = least + 1 if larger > 0 and len(held) > least else least
+    for member in map(str, hash_map_order(still_owned)):
+        in_rack = [each for each in still_owned[member] if racks.match(member, each)]
+        most = least + 1 if larger > 0 and len(in_rack) > least else least
         larger -= most > least
-        owners[member] = held[:most]
-    taken = {each for held in owners.values() for each in held}
-    short = [member for member, held in owners.items() if len(held) < least]
-    full = [member for member, held in owners.items() if len(held) == least] if larger else []
-    rest = [each for each in partitions if each not in taken]
+        owners[member] = in_rack[:most]
+    assigned = {each for share in owners.values() for each in share}
+    short = [member for member, share in owners.items() if len(share) < least]
+    full = [member for member, share in owners.items() if len(share) == least] if larger else []
+    unowned = [each for each in partitions if each not in assigned]
     if racks.of_members:
-        rest = _Waiting(short, full, least, larger).deal(rest, owners, racks)
+        unowned = _WaitingMembers(short, full, least, larger).deal(unowned, owners, racks)
     while short:
         for member in [*short]:
-            owners[member].append(rest.pop(0))
+            owners[member].append(unowned.pop(0))
             if len(owners[member]) == least:
                 short.remove(member)
                 full.append(member)
-    for member, partition in zip(full, rest, strict=False):
+    for member, partition in zip(full, unowned, strict=False):
         owners[member].append(partition)
-    return {member: sorted(held, key=_key) for member, held in owners.items()}
+    return {member: sorted(share, key=_sort_key) for member, share in owners.items()}
 
 
-class _Waiting(NamedTuple):
+class _WaitingMembers(NamedTuple):
     """Members with less than the least share, who are served in turn, and those with exactly it; how many get more."""
 
     short: list[str]
@@ -251,46 +253,46 @@ class _Waiting(NamedTuple):
     least: int
     larger: int
 
-    def deal(self, rest: Sequence[PartitionKey], owners: Ownership, racks: Racks) -> list[PartitionKey]:
+    def deal(self, unowned: Sequence[PartitionKey], owners: Ownership, racks: Racks) -> list[PartitionKey]:
         """Deals partitions to members in the racks of their replicas; returns those for which no such member waits.
 
         Partitions that the fewest members have in their rack come first.
         """
         in_rack = Counter(racks.of_members.get(member) for member in owners)
-        readers = {each: sum(in_rack[rack] for rack in {*racks.of_partitions.get(each, ())}) for each in rest}
-        turn, left, larger = 0, list[PartitionKey](), self.larger
+        reader_counts = {each: sum(in_rack[rack] for rack in {*racks.of_partitions.get(each, ())}) for each in unowned}
+        turn, unserved, larger = 0, list[PartitionKey](), self.larger
 
-        def first(members: Sequence[str], begin: int, partition: PartitionKey) -> int | None:
-            turns = ((begin + more) % len(members) for more in range(len(members)))
-            near = (at for at in turns if members[at] in racks.of_members and racks.match(members[at], partition))
+        def next_index(members: Sequence[str], begin: int, partition: PartitionKey) -> int | None:
+            turns = ((begin + step) % len(members) for step in range(len(members)))
+            near = (i for i in turns if members[i] in racks.of_members and racks.match(members[i], partition))
             return next(near, None)
 
-        for each in sorted(rest, key=readers.__getitem__):
-            at, to = first(self.short, turn, each), self.short
-            if at is None:
-                at, to = first(self.full, 0, each), self.full
-            if at is None:
-                left.append(each)
+        for partition in sorted(unowned, key=reader_counts.__getitem__):
+            index, queue = next_index(self.short, turn, partition), self.short
+            if index is None:
+                index, queue = next_index(self.full, 0, partition), self.full
+            if index is None:
+                unserved.append(partition)
                 continue
-            member = to[at]
-            owners[member].append(each)
-            if to is self.full:
+            member = queue[index]
+            owners[member].append(partition)
+            if queue is self.full:
                 larger -= 1
-                del to[at]
+                del queue[index]
                 if not larger:
-                    to.clear()
+                    queue.clear()
                 continue
             if len(owners[member]) >= self.least:
-                del to[at]
+                del queue[index]
                 if larger:
                     self.full.append(member)
             else:
-                at += 1
-            turn = at % len(to) if to else 0
-        return left
+                index += 1
+            turn = index % len(queue) if queue else 0
+        return unserved
 
 
-class _General:
+class _GeneralAssignment:
     """The sticky assignment of members with different subscriptions, changed one move at a time.
 
     Partitions move from members with more to members with fewer, as long as a move makes two members more equal.
@@ -300,47 +302,47 @@ class _General:
         self,
         counts: Mapping[str, int],
         members: Mapping[str, Sequence[str]],
-        kept: Mapping[str, list[PartitionKey]],
+        still_owned: Mapping[str, list[PartitionKey]],
         racks: Racks,
     ) -> None:
         self.counts, self.racks = counts, racks
         self.subscribers: dict[str, list[str]] = {topic: [] for topic in counts}
-        for member in kept:
+        for member in still_owned:
             for topic in members[member]:
                 self.subscribers[topic].append(member)
         # Topics with few subscribers come first.
         topics = sorted(counts, key=lambda topic: (len(self.subscribers[topic]), utf16_key(topic)))
         self.partitions = [(topic, number) for topic in topics for number in range(counts[topic])]
         self.owners = {
-            member: {each for each in held if each[0] in members[member] and racks.match(member, each)}
-            for member, held in kept.items()
+            member: {each for each in partitions if each[0] in members[member] and racks.match(member, each)}
+            for member, partitions in still_owned.items()
         }
         self.members = members
         # If a member lost partitions with an ended subscription, all partitions may move at once.
-        self.revoking = any(len(self.owners[member]) < len(held) for member, held in kept.items())
-        self.owner = {each: member for member, held in self.owners.items() for each in held}
+        self.revoking = any(len(self.owners[member]) < len(partitions) for member, partitions in still_owned.items())
+        self.owner_of = {each: member for member, partitions in self.owners.items() for each in partitions}
         self.moved: dict[PartitionKey, tuple[str, str]] = {}
         self.moves: dict[tuple[str, str, str], JavaHashMap[PartitionKey, None]] = {}
 
     def balance(self) -> None:
         """Assigns partitions without an owner, then evens out; undoes moves that don't make the group more even."""
-        fresh = not any(self.owners.values())
-        unowned = [each for each in self.partitions if each not in self.owner and self.subscribers[each[0]]]
+        starts_empty = not any(self.owners.values())
+        unowned = [each for each in self.partitions if each not in self.owner_of and self.subscribers[each[0]]]
         for partition in unowned if self.racks.of_members else ():
-            if near := [each for each in self.subscribers[partition[0]] if self.racks.match(each, partition)]:
-                self._give(partition, self._least(near))
-        for partition in [each for each in unowned if each not in self.owner]:
-            self._give(partition, self._least(self.subscribers[partition[0]]))
+            if near_members := [each for each in self.subscribers[partition[0]] if self.racks.match(each, partition)]:
+                self._give(partition, self._least_loaded(near_members))
+        for partition in [each for each in unowned if each not in self.owner_of]:
+            self._give(partition, self._least_loaded(self.subscribers[partition[0]]))
         movable = [each for each in self.partitions if len(self.subscribers[each[0]]) > 1]
-        before, owner_before = {member: set(held) for member, held in self.owners.items()}, dict(self.owner)
+        before, owner_before = {member: set(each) for member, each in self.owners.items()}, dict(self.owner_of)
         members = {member: None for member in self.owners if self._takes_part(member)}
         if not self.revoking:
-            self._even([each for each in unowned if len(self.subscribers[each[0]]) > 1], members)
-        moved = self._even(movable, members) and not fresh
-        if moved and _unevenness(self.owners, members) >= _unevenness(before, members):
-            self.owners, self.owner = before, owner_before
+            self._even_out([each for each in unowned if len(self.subscribers[each[0]]) > 1], members)
+        has_moved = self._even_out(movable, members) and not starts_empty
+        if has_moved and _unevenness(self.owners, members) >= _unevenness(before, members):
+            self.owners, self.owner_of = before, owner_before
 
-    def _least(self, members: Iterable[str]) -> str:
+    def _least_loaded(self, members: Iterable[str]) -> str:
         """The member with the fewest partitions; of several, the first by id."""
         return min(members, key=lambda member: len(self.owners[member]))
 
@@ -350,14 +352,14 @@ class _General:
             return True
         return any(len(self.subscribers[topic]) > 1 for topic, _ in self.owners[member])
 
-    def _even(self, partitions: Sequence[PartitionKey], members: Collection[str]) -> bool:
+    def _even_out(self, partitions: Sequence[PartitionKey], members: Collection[str]) -> bool:
         """Moves partitions to members with at least two fewer until there are none; True if any moved."""
         moved_any, again = False, bool(partitions)
         while again:
             again = False
             for partition in partitions:
-                count = len(self.owners[self.owner[partition]])
-                target = self._least(each for each in self.subscribers[partition[0]] if each in members)
+                count = len(self.owners[self.owner_of[partition]])
+                target = self._least_loaded(each for each in self.subscribers[partition[0]] if each in members)
                 if count > len(self.owners[target]) + 1:
                     self._move(partition, target)
                     moved_any = again = True
@@ -365,11 +367,11 @@ class _General:
 
     def _move(self, partition: PartitionKey, target: str) -> None:
         """Moves a partition of the topic from its owner to the target; prefers one that moved the other way before."""
-        topic, source = partition[0], self.owner[partition]
+        topic, source = partition[0], self.owner_of[partition]
         origin = self.moved[partition][0] if partition in self.moved else source
-        back = self.moves.get((topic, target, origin))
-        actual = next(iter(back)) if back else partition
-        source = self.owner[actual]
+        moves_back = self.moves.get((topic, target, origin))
+        actual = next(iter(moves_back)) if moves_back else partition
+        source = self.owner_of[actual]
         self.owners[source].remove(actual)
         self._record(actual, source, target)
         self._give(actual, target)
@@ -377,11 +379,11 @@ class _General:
     def _record(self, partition: PartitionKey, source: str, target: str) -> None:
         """Remembers where a partition came from; a partition that came back has not moved."""
         if partition in self.moved:
-            origin, last = self.moved.pop(partition)
-            back = self.moves[partition[0], origin, last]
-            del back[partition]
-            if not back:
-                del self.moves[partition[0], origin, last]
+            origin, last_target = self.moved.pop(partition)
+            moves_back = self.moves[partition[0], origin, last_target]
+            del moves_back[partition]
+            if not moves_back:
+                del self.moves[partition[0], origin, last_target]
             source = origin
         if source != target:
             self.moved[partition] = source, target
@@ -389,7 +391,7 @@ class _General:
 
     def _give(self, partition: PartitionKey, member: str) -> None:
         self.owners[member].add(partition)
-        self.owner[partition] = member
+        self.owner_of[partition] = member
 
 
 def _unevenness(owners: Mapping[str, Collection[PartitionKey]], members: Collection[str]) -> int:

@@ -57,18 +57,24 @@ class GrowthCase:
 def cases(spec: Spec, months: int) -> tuple[GrowthCase, ...]:
     """The changes as they are, then with brokers of each class added, from the fewest that hold all loads."""
     base = case_of(spec, PLANNED, "", 0, months)
-    found, problem = [base], base.forecast.problem
-    racks, here = max(len(problem.rack_names), 1), int(problem.targets.sum())
+    options, problem = [base], base.forecast.problem
+    rack_count, broker_count = max(len(problem.rack_names), 1), int(problem.targets.sum())
     # A broker for which no replica is left doesn't help.
-    most = min(int(problem.replication_factors.sum()) - here, (MOST_TIMES - 1) * here)
-    for each in classes_of(spec):
+    most = min(int(problem.replication_factors.sum()) - broker_count, (MOST_TIMES - 1) * broker_count)
+    for broker_class in classes_of(spec):
         # From the fewest that hold all bytes and traffic to the second multiple of the racks.
-        least = max(at_least(spec, base, each), 1)
-        full = -(-least // racks) * racks
-        every = range(least, full + racks + 1) if racks <= _MOST_RACKS else {least, least + 1, full, full + racks}
-        for n in sorted(n for n in every if n <= most):
-            found.append(case_of(_with(spec, each, n), f"{n} × {each.name}", each.name, n, months))
-    return tuple(found)
+        least = max(at_least(spec, base, broker_class), 1)
+        full = -(-least // rack_count) * rack_count
+        counts = (
+            range(least, full + rack_count + 1)
+            if rack_count <= _MOST_RACKS
+            else {least, least + 1, full, full + rack_count}
+        )
+        for n in sorted(n for n in counts if n <= most):
+            options.append(
+                case_of(_add_brokers(spec, broker_class, n), f"{n} × {broker_class.name}", broker_class.name, n, months)
+            )
+    return tuple(options)
 
 
 def evaluate(case: GrowthCase) -> CaseRow:
@@ -77,24 +83,24 @@ def evaluate(case: GrowthCase) -> CaseRow:
     """
     problem, rows = case.forecast.problem, list[CaseRow]()
     # The first plan has only today's windows: more windows never make a plan cheaper.
-    for each in (without(problem), problem) if case.added else (without(problem),):
+    for variant in (without(problem), problem) if case.added else (without(problem),):
         with suppress(InfeasibleError):
             # The bound isn't shown, so proving it isn't worth much time.
-            rows.append(given(case, optimum.solve(each, problem.balance, worth=OTHERS).assignment))
+            rows.append(given(case, optimum.solve(variant, problem.balance, worth=OTHERS).assignment))
             if rows[-1]["first"] < 0:
                 break
-    none = {"case": case.name, "feasible": False}
-    return max(rows, key=lambda row: (row["first"] < 0, row["first"], -row["bytes_moved"]), default=none)
+    infeasible = {"case": case.name, "feasible": False}
+    return max(rows, key=lambda row: (row["first"] < 0, row["first"], -row["bytes_moved"]), default=infeasible)
 
 
 def given(case: GrowthCase, assignment: IntArray) -> CaseRow:
     """The row of an assignment (P, W)."""
     problem = case.forecast.problem
     reached = _reached(case, assignment, leaders_after(problem, assignment))
-    return {"case": case.name, "feasible": True, **copied(ScoringBasis.of(without(problem)), assignment), **reached}
+    return {"case": case.name, "feasible": True, **copy_costs(ScoringBasis.of(without(problem)), assignment), **reached}
 
 
-def copied(basis: ScoringBasis, assignment: IntArray) -> dict[str, int]:
+def copy_costs(basis: ScoringBasis, assignment: IntArray) -> dict[str, int]:
     """What an assignment (P, W) takes, by the names of the scores."""
     scores = score.score(basis, assignment)
     return {name: int(getattr(scores, name)[0]) for name in COPIED}
@@ -110,15 +116,15 @@ def _reached(case: GrowthCase, assignment: IntArray, leaders: IntArray) -> CaseR
     """For each broker, the first month above each limit (-1: not within the months) and its loads at the end; and the
     first such month of any broker.
     """
-    held = np.stack([on_all_brokers(case.forecast.at(m), assignment, leaders) for m in range(case.months + 1)])
-    disk = _first_above(held[:, _SIZE], case.disk_limit_bytes)
-    network = _first_above(np.maximum(held[:, _IN], held[:, _OUT]), case.network_limit)
+    loads = np.stack([on_all_brokers(case.forecast.at(m), assignment, leaders) for m in range(case.months + 1)])
+    disk = _first_above(loads[:, _SIZE], case.disk_limit_bytes)
+    network = _first_above(np.maximum(loads[:, _IN], loads[:, _OUT]), case.network_limit)
     months = [month for month in (*disk.tolist(), *network.tolist()) if month >= 0]
     return {
         "first": min(months, default=-1),
         "disk_month": disk.tolist(),
         "network_month": network.tolist(),
-        **{name: held[-1, at].tolist() for name, at in zip(_ENDS, (_SIZE, _IN, _OUT), strict=True)},
+        **{name: loads[-1, column].tolist() for name, column in zip(_ENDS, (_SIZE, _IN, _OUT), strict=True)},
     }
 
 
@@ -128,74 +134,79 @@ def _first_above(loads: LongArray, limit: LongArray) -> LongArray:
     return np.where(above.any(axis=0), above.argmax(axis=0), -1)
 
 
-def case_of(spec: Spec, name: str, of: str, added: int, months: int) -> GrowthCase:
+def case_of(spec: Spec, name: str, class_name: str, added: int, months: int) -> GrowthCase:
     """The case; its plan has the end of the months as a scenario."""
     # Several cases are made, so each compares only a few splits of the brokers among topics that are apart. Months are
     # compared with mean rates, so the week is left out, because each score would replay it. The months are left out
     # too, because the forecast has them.
     spec = at_history_end(spec)
-    still = replace(spec, week=None, growth=replace(spec.growth, rates=()))
-    problem = without(build(with_sides(still, SPLITS_SOLVED[0])))
-    ahead = forecast(spec, problem, topics_after(spec))
-    then = ahead.at(months)
+    constant = replace(spec, week=None, growth=replace(spec.growth, rates=()))
+    problem = without(build(with_sides(constant, SPLITS_SOLVED[0])))
+    future = forecast(spec, problem, topics_after(spec))
+    at_end = future.at(months)
     ppm = np.full(problem.rows, PPM, dtype=np.int64)
-    sized = problem.size_bytes > 0
+    has_size = problem.size_bytes > 0
     # No more than a millionfold, so that a product with a size stays below 2^63.
-    ppm[sized] = np.minimum(then.size_bytes[sized] * (PPM / problem.size_bytes[sized]), PPM**2)
-    ahead = replace(ahead, problem=replace(problem, scenario_names=(f"in {months} months",), scenario_ppm=ppm[None, :]))
-    return GrowthCase(name, of, added, ahead, problem.disk_limit_bytes, network_limits(spec), months)
+    ppm[has_size] = np.minimum(at_end.size_bytes[has_size] * (PPM / problem.size_bytes[has_size]), PPM**2)
+    future = replace(
+        future, problem=replace(problem, scenario_names=(f"in {months} months",), scenario_ppm=ppm[None, :])
+    )
+    return GrowthCase(name, class_name, added, future, problem.disk_limit_bytes, network_limits(spec), months)
 
 
 def classes_of(spec: Spec) -> tuple[BrokerClass, ...]:
     """The classes of brokers that may be added: the YAML's, else the different capacities of today's brokers."""
     if spec.growth.classes:
         return spec.growth.classes
-    found: dict[tuple[int | None, ...], BrokerClass] = {}
+    classes: dict[tuple[int | None, ...], BrokerClass] = {}
     for each in sorted(spec.cluster.brokers, key=lambda broker: broker.id):
         if each.disk_bytes is not None or each.network_bytes_per_sec is not None:
-            found.setdefault(each.capacity, BrokerClass(f"like broker {each.id}", *each.capacity))
-    return tuple(found.values())
+            classes.setdefault(each.capacity, BrokerClass(f"like broker {each.id}", *each.capacity))
+    return tuple(classes.values())
 
 
-def at_least(spec: Spec, base: GrowthCase, of: BrokerClass) -> int:
+def at_least(spec: Spec, base: GrowthCase, added_class: BrokerClass) -> int:
     """The fewest brokers of a class with which no total load is above the sum of all brokers' limits."""
     problem = base.forecast.problem
-    rooms = None if of.disk_bytes is None else spec.limits.on_disk(of.disk_bytes), of.max_disk_bytes
-    disk = min((each for each in rooms if each is not None), default=None)
+    disk_limits = (
+        None if added_class.disk_bytes is None else spec.limits.on_disk(added_class.disk_bytes),
+        added_class.max_disk_bytes,
+    )
+    disk_limit = min((each for each in disk_limits if each is not None), default=None)
     factors, needed = problem.replication_factors.astype(np.int64), 0
     for month in range(base.months + 1):
-        then = base.forecast.at(month)
-        sent = (factors - 1).clip(0) @ then.bytes_in_per_sec + then.bytes_out_per_sec.sum()
-        for load, room, each in (
-            (factors @ then.size_bytes, base.disk_limit_bytes, disk),
-            (factors @ then.bytes_in_per_sec, base.network_limit, of.network_bytes_per_sec),
-            (sent, base.network_limit, of.network_bytes_per_sec),
+        at_month = base.forecast.at(month)
+        sent = (factors - 1).clip(0) @ at_month.bytes_in_per_sec + at_month.bytes_out_per_sec.sum()
+        for load, limits, added_limit in (
+            (factors @ at_month.size_bytes, base.disk_limit_bytes, disk_limit),
+            (factors @ at_month.bytes_in_per_sec, base.network_limit, added_class.network_bytes_per_sec),
+            (sent, base.network_limit, added_class.network_bytes_per_sec),
         ):
-            here = room[problem.targets]
-            if each and (here >= 0).all():
-                needed = max(needed, -(-(int(load) - int(here.sum())) // each))
+            present_limits = limits[problem.targets]
+            if added_limit and (present_limits >= 0).all():
+                needed = max(needed, -(-(int(load) - int(present_limits.sum())) // added_limit))
     return needed
 
 
-def _with(spec: Spec, of: BrokerClass, count: int) -> Spec:
+def _add_brokers(spec: Spec, broker_class: BrokerClass, count: int) -> Spec:
     """The spec with more brokers of a class, each in the rack that has the fewest brokers by then."""
     brokers = brokers_after(spec)
     leaving = spec.changes.leaving
-    inside = [broker.rack for broker in brokers if broker.id not in leaving]
-    names = sorted({rack for rack in inside if rack is not None})
+    racks = [broker.rack for broker in brokers if broker.id not in leaving]
+    rack_names = sorted({rack for rack in racks if rack is not None})
     added = list[Broker]()
     for number in islice(free_ids({broker.id for broker in brokers}), count):
-        rack = min(names, key=lambda name: (inside.count(name), name)) if names else None
-        inside.append(rack)
-        added.append(of.broker(number, rack))
+        rack = min(rack_names, key=lambda name: (racks.count(name), name)) if rack_names else None
+        racks.append(rack)
+        added.append(broker_class.broker(number, rack))
     changes = replace(spec.changes, add_brokers=(*spec.changes.add_brokers, *added))
     return replace(spec, changes=changes)
 
 
-def free_ids(taken: set[int]) -> Iterator[int]:
+def free_ids(used: set[int]) -> Iterator[int]:
     """Unused ids: first those above the largest, then, if these run out, the smallest."""
-    yield from range(max(taken) + 1, LARGEST_ID + 1)
-    yield from (number for number in range(LARGEST_ID + 1) if number not in taken)
+    yield from range(max(used) + 1, LARGEST_ID + 1)
+    yield from (number for number in range(LARGEST_ID + 1) if number not in used)
 
 
 def questions(cases: Iterable[GrowthCase]) -> list[Callable[[], CaseRow]]:
@@ -203,11 +214,11 @@ def questions(cases: Iterable[GrowthCase]) -> list[Callable[[], CaseRow]]:
     return [partial(evaluate, case) for case in cases]
 
 
-def chosen(cases: Sequence[GrowthCase], rows: Sequence[CaseRow]) -> dict[str, str]:
+def fewest_by_class(cases: Sequence[GrowthCase], rows: Sequence[CaseRow]) -> dict[str, str]:
     """For each class, the case with the fewest brokers that lasts all months."""
-    found: dict[str, str] = {}
+    names_by_class: dict[str, str] = {}
     pairs = sorted(zip(cases, rows, strict=True), key=lambda pair: pair[0].added)
     for case, row in pairs:
         if row["feasible"] and row["first"] < 0 and case.broker_class:
-            found.setdefault(case.broker_class, case.name)
-    return found
+            names_by_class.setdefault(case.broker_class, case.name)
+    return names_by_class

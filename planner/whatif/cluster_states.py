@@ -45,28 +45,28 @@ class PartitionStates:
 
     def take(self, rows: LongArray) -> Self:
         """Some of the partitions, with only as many columns as they need."""
-        taken = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
-        width = max(int((taken["replicas"] >= 0).sum(axis=1).max(initial=1)), 1)
-        return replace(self, **{name: each[:, :width] if each.ndim == 2 else each for name, each in taken.items()})
+        columns = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
+        width = max(int((columns["replicas"] >= 0).sum(axis=1).max(initial=1)), 1)
+        return replace(self, **{name: each[:, :width] if each.ndim == 2 else each for name, each in columns.items()})
 
     @classmethod
     def today(cls, spec: Spec, problem: Problem, width: int) -> Self:
         """Today's partitions: if the ISR is known, replicas outside of it don't count as live."""
         topics = sorted(spec.cluster.topics, key=lambda each: each.name)
-        partitions = [part for topic in topics for part in topic.partitions]
+        partitions = [partition for topic in topics for partition in topic.partitions]
         replicas = np.pad(problem.replicas, ((0, 0), (0, width - problem.replicas.shape[1])), constant_values=-1)
-        held = replicas >= 0
-        in_sync = held.copy()
-        for row, part in enumerate(partitions):
-            if part.isr is not None and set(part.isr) != set(part.replicas):
-                in_sync[row] &= np.isin(problem.broker_ids[replicas[row]], part.isr)
+        has_replica = replicas >= 0
+        in_sync = has_replica.copy()
+        for row, partition in enumerate(partitions):
+            if partition.isr is not None and set(partition.isr) != set(partition.replicas):
+                in_sync[row] &= np.isin(problem.broker_ids[replicas[row]], partition.isr)
         in_sync[problem.leaders < 0] = False
         configs = {topic.name: in_force(topic, spec.cluster.config_defaults) for topic in topics}
         unclean = [configs[name].get("unclean.leader.election.enable") == "true" for name in problem.topic_names]
         return cls(
             replicas,
             in_sync,
-            held,
+            has_replica,
             problem.leaders,
             problem.min_insync,
             np.array(unclean, dtype=bool)[problem.topic_of],
@@ -96,37 +96,37 @@ def stages(spec: Spec, problem: Problem, batches: Sequence[BatchRow]) -> Iterato
 
     StalePlanError if a batch doesn't begin with the replica lists that the batch before it left.
     """
-    every = np.arange(problem.rows, dtype=np.int64)
+    all_rows = np.arange(problem.rows, dtype=np.int64)
     # The most replicas that a partition ever has, old and new ones together.
     unions = (len({*step.replicas_before, *step.replicas}) for batch in batches for step in batch.partitions)
-    settled = PartitionStates.today(spec, problem, max([problem.replicas.shape[1], *unions]))
-    yield Stage(TODAY, 0, every, settled, settled)
+    states = PartitionStates.today(spec, problem, max([problem.replicas.shape[1], *unions]))
+    yield Stage(TODAY, 0, all_rows, states, states)
     if not batches:
         return
-    at = _Finder(problem)
+    indices = _Indices(problem)
     # apply.yml starts once all replicas are in sync, except those on removed brokers.
-    back = settled.holding & (settled.leaders >= 0)[:, None] & problem.targets[settled.replicas]
-    last: LongArray = np.flatnonzero((back & ~settled.in_sync).any(axis=1))
-    settled = replace(settled, in_sync=settled.in_sync | back)
+    caught_up = states.holding & (states.leaders >= 0)[:, None] & problem.targets[states.replicas]
+    earlier_rows: LongArray = np.flatnonzero((caught_up & ~states.in_sync).any(axis=1))
+    states = replace(states, in_sync=states.in_sync | caught_up)
     for batch in batches:
-        changed, copying, settled = _batch(settled, at, batch)
-        yield Stage(f"batch {batch.number}", batch.number, np.union1d(last, changed), copying, settled)
-        last = changed
-    yield Stage(PLANNED, None, last, settled, settled)
+        changed, copying, states = _apply_batch(states, indices, batch)
+        yield Stage(f"batch {batch.number}", batch.number, np.union1d(earlier_rows, changed), copying, states)
+        earlier_rows = changed
+    yield Stage(PLANNED, None, earlier_rows, states, states)
 
 
-class _Finder:
+class _Indices:
     """Row and broker indices by Kafka's names."""
 
     def __init__(self, problem: Problem) -> None:
         self._rows = problem.row_of
-        self._brokers = {broker: at for at, broker in enumerate(problem.broker_ids.tolist())}
+        self._brokers = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
 
     def row(self, item: TopicPartition) -> int:
-        found = self._rows.get(item.key)
-        if found is None:
+        index = self._rows.get(item.key)
+        if index is None:
             raise StalePlanError(f"{item.name} is in the plan, but not in the cluster's state")
-        return found
+        return index
 
     def brokers(self, ids: Sequence[int]) -> list[int]:
         unknown = [broker for broker in ids if broker not in self._brokers]
@@ -135,31 +135,31 @@ class _Finder:
         return [self._brokers[broker] for broker in ids]
 
 
-def _batch(
-    settled: PartitionStates, at: _Finder, batch: BatchRow
+def _apply_batch(
+    states: PartitionStates, indices: _Indices, batch: BatchRow
 ) -> tuple[LongArray, PartitionStates, PartitionStates]:
     """(n,) the partitions that a batch changes, ascending; and all partitions, first while it copies, then after it."""
-    steps = {at.row(step): step for step in batch.partitions}
-    elected = {at.row(item) for item in batch.elect}
+    steps = {indices.row(step): step for step in batch.partitions}
+    elected = {indices.row(item) for item in batch.elect}
     changed = sorted(steps.keys() | elected)
-    copying, complete = _copied(settled), _copied(settled)
+    copying, complete = _copy(states), _copy(states)
     for row in changed:
         if row in steps:
-            before, after = (at.brokers(of) for of in (steps[row].replicas_before, steps[row].replicas))
-            _move(copying, complete, row, before, after, steps[row])
+            before, after = (indices.brokers(ids) for ids in (steps[row].replicas_before, steps[row].replicas))
+            _apply_step(copying, complete, row, before, after, steps[row])
         # A preferred election does nothing if the preferred leader isn't in sync.
         if row in elected and complete.in_sync[row, 0]:
             complete.leaders[row] = complete.replicas[row, 0]
     return np.array(changed, dtype=np.int64), copying, complete
 
 
-def _copied(rows: PartitionStates) -> PartitionStates:
+def _copy(rows: PartitionStates) -> PartitionStates:
     """A copy of the partitions whose replicas and leaders can be overwritten."""
     moving = ("replicas", "in_sync", "holding", "leaders")
     return replace(rows, **{name: getattr(rows, name).copy() for name in moving})
 
 
-def _move(
+def _apply_step(
     copying: PartitionStates, complete: PartitionStates, row: int, before: list[int], after: list[int], step: StepRow
 ) -> None:
     """Applies one step of a reassignment to both conditions."""
@@ -168,17 +168,17 @@ def _move(
             f"{step.name}: the plan takes it from replicas {list(step.replicas_before)}, which "
             "it doesn't have then; allowed: a plan that was made from this state"
         )
-    old = set(copying.replicas[row][copying.in_sync[row]].tolist())
-    adding = [broker for broker in after if broker not in before]
-    _place(copying, row, [*after, *(broker for broker in before if broker not in after)], old, before)
-    _place(complete, row, after, {*old, *adding} if old else set(), after)
+    in_sync = set(copying.replicas[row][copying.in_sync[row]].tolist())
+    added = [broker for broker in after if broker not in before]
+    _set_row(copying, row, [*after, *(broker for broker in before if broker not in after)], in_sync, before)
+    _set_row(complete, row, after, {*in_sync, *added} if in_sync else set(), after)
     if complete.leaders[row] >= 0 and complete.leaders[row] not in after:
         # Kafka elects the first in-sync replica if the leader isn't kept.
-        first = complete.replicas[row][complete.in_sync[row]]
-        complete.leaders[row] = first[0] if len(first) else -1
+        electable = complete.replicas[row][complete.in_sync[row]]
+        complete.leaders[row] = electable[0] if len(electable) else -1
 
 
-def _place(rows: PartitionStates, row: int, brokers: list[int], in_sync: set[int], holding: Sequence[int]) -> None:
+def _set_row(rows: PartitionStates, row: int, brokers: list[int], in_sync: set[int], holding: Sequence[int]) -> None:
     pad = [-1] * (rows.replicas.shape[1] - len(brokers))
     rows.replicas[row] = brokers + pad
     rows.in_sync[row] = [broker in in_sync for broker in brokers] + [False] * len(pad)
@@ -210,11 +210,11 @@ def outcome(rows: PartitionStates, failed: BoolArray) -> Outcome:
     """The partitions' outcome if the brokers of these replicas (N, W) fail."""
     serving = rows.in_sync & ~failed
     live = serving.sum(axis=1)
-    kept = (serving & (rows.replicas == rows.leaders[:, None])).any(axis=1)
-    leaders = np.where(kept, rows.leaders, _first(rows.replicas, serving))
+    leader_is_live = (serving & (rows.replicas == rows.leaders[:, None])).any(axis=1)
+    leaders = np.where(leader_is_live, rows.leaders, _first_replica(rows.replicas, serving))
     unclean = (leaders < 0) & rows.unclean & (rows.leaders >= 0)
     if unclean.any():
-        leaders = np.where(unclean, _first(rows.replicas, (rows.replicas >= 0) & ~failed), leaders)
+        leaders = np.where(unclean, _first_replica(rows.replicas, (rows.replicas >= 0) & ~failed), leaders)
         live = np.where(unclean & (leaders >= 0), 1, live)
     online = leaders >= 0
     needed = effective_min_insync(rows.min_insync, (rows.replicas >= 0).sum(axis=1))
@@ -245,8 +245,8 @@ def worse(one: LongArray, other: LongArray) -> LongArray:
     return both
 
 
-def _first(replicas: IntArray, among: BoolArray) -> IntArray:
+def _first_replica(replicas: IntArray, is_eligible: BoolArray) -> IntArray:
     """The first replica of each row that is among these, (N,); -1 if there is none."""
-    slots = among.argmax(axis=1)
-    every = np.arange(len(replicas))
-    return np.where(among[every, slots], replicas[every, slots], -1)
+    slots = is_eligible.argmax(axis=1)
+    row_indices = np.arange(len(replicas))
+    return np.where(is_eligible[row_indices, slots], replicas[row_indices, slots], -1)

@@ -29,7 +29,7 @@ from planner.plan.document.whatif_types import (
 from planner.report.view import Column, Joined, Lines, Name, Quantity, Sentence, Table, Value, View, ViewSection, told
 from planner.whatif import assignors, group_events_and_keys
 from planner.whatif.consumers_sweep import ConsumersSweep, SweptCombination, SweptGroup
-from planner.whatif.group_events_and_keys import Group, LoadUnit, PartitionLoads, Racks, ReplicasOf, spread
+from planner.whatif.group_events_and_keys import BrokerRacks, Group, LoadUnit, PartitionLoads, ReplicasOf, spread
 from planner.whatif.own_assignors import Ownership
 
 _IN_BROKER = (*assignors.SERVER_ASSIGNORS, assignors.SHARE_ASSIGNOR)
@@ -56,7 +56,7 @@ class _GroupFacts:
 
     loads: PartitionLoads
     unit: LoadUnit
-    today: tuple[ReplicasOf, Racks]
+    today: tuple[ReplicasOf, BrokerRacks]
     moving: frozenset[PartitionKey]
     seen_by_brokers: frozenset[PartitionKey]
     grown: Mapping[str, int]
@@ -87,18 +87,18 @@ class ConsumersDocument(ConsumersSection, frozen=True, kw_only=True):
 
 def document(question: ConsumersQuestion) -> ConsumersDocument:
     """The whole document: the section of a plan, and where the keys that were asked about go."""
-    found = section(question)
+    plan_section = section(question)
     # A shell may pass bytes that aren't text.
-    data = {key: key.encode("utf-8", "surrogateescape") for key in question.keys}
-    with_keys, goes_to = list[GrownTopicRow](), group_events_and_keys.partition_of
-    for row in found.partition_counts:
+    encoded = {key: key.encode("utf-8", "surrogateescape") for key in question.keys}
+    grown_rows, partition_of = list[GrownTopicRow](), group_events_and_keys.partition_of
+    for row in plan_section.partition_counts:
         keys = tuple(
-            KeyRow(key=key, before=goes_to(each, row.before), after=goes_to(each, row.after))
-            for key, each in data.items()
+            KeyRow(key=key, before=partition_of(encoded_key, row.before), after=partition_of(encoded_key, row.after))
+            for key, encoded_key in encoded.items()
         )
-        with_keys.append(GrownTopicRow(**structs.asdict(row) | {"keys": keys}))
+        grown_rows.append(GrownTopicRow(**structs.asdict(row) | {"keys": keys}))
     return ConsumersDocument(
-        **structs.asdict(found) | {"partition_counts": tuple(with_keys)},
+        **structs.asdict(plan_section) | {"partition_counts": tuple(grown_rows)},
         cluster=question.spec.cluster.name,
         first_step=(headline.first_step(question.plan) if question.plan else "") or None,
     )
@@ -119,8 +119,8 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
     loads = group_events_and_keys.loads(spec.cluster.topics, unit, spec.changes.new_partitions)
     if unit == "partitions":
         loads |= {(topic, number): 1 for topic, count in grown.items() for number in range(count)}
-    seen = group_events_and_keys.seen_by_brokers(today, after)
-    facts = _GroupFacts(loads, unit, today, group_events_and_keys.changed(today, after), seen, grown)
+    seen_by_brokers = group_events_and_keys.seen_by_brokers(today, after)
+    facts = _GroupFacts(loads, unit, today, group_events_and_keys.changed(today, after), seen_by_brokers, grown)
     return ConsumersSection(
         unit=unit,
         groups=tuple(_group_row(group, facts) for group in question.groups),
@@ -130,67 +130,67 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
 
 def _group_row(group: Group, facts: _GroupFacts) -> GroupRow:
     def in_order(owners: Ownership) -> dict[str, list[PartitionKey]]:
-        return {member: sorted(held) for member, held in owners.items()}
+        return {member: sorted(partitions) for member, partitions in owners.items()}
 
     shared = group.assignor == assignors.SHARE_ASSIGNOR
-    carried = group_events_and_keys.carried(group.owners, facts.loads)
-    tried = dict.fromkeys((group.assignor,) if shared else (*assignors.ASSIGNORS, group.assignor))
+    member_loads = group_events_and_keys.loads_by_member(group.owners, facts.loads)
+    names = dict.fromkeys((group.assignor,) if shared else (*assignors.ASSIGNORS, group.assignor))
     return GroupRow(
         group=group.name,
         assignor=group.assignor,
         observed=group.observed,
         as_assigned=in_order(group_events_and_keys.reassigned(group).owners) == in_order(group.owners),
         topics=dict(group.counts),
-        differing=group_events_and_keys.differing(group),
-        members=tuple(_member(group, member, carried.get(member, 0), facts) for member in group.members),
+        differing=group_events_and_keys.differing_text(group),
+        members=tuple(_member_row(group, member, member_loads.get(member, 0), facts) for member in group.members),
         spread=spread(group.owners, facts.loads),
         events=group_events_and_keys.events(group, facts.grown, facts.loads),
-        assignors=tuple(_assignor(group, name, facts.loads) for name in tried),
+        assignors=tuple(_assignor_row(group, name, facts.loads) for name in names),
         rebalances=_rebalances(group, facts),
     )
 
 
-def _member(group: Group, member: str, load: int, facts: _GroupFacts) -> MemberRow:
-    held = sorted(group.owners.get(member, ()))
+def _member_row(group: Group, member: str, load: int, facts: _GroupFacts) -> MemberRow:
+    partitions = sorted(group.owners.get(member, ()))
     return MemberRow(
         id=member,
         rack=group.racks.get(member),
         topics=tuple(group.members[member]),
-        partitions=len(held),
+        partitions=len(partitions),
         load=load,
         read_in_rack=group_events_and_keys.read_in_rack(group, member, *facts.today),
         owns=tuple(
             OwnedRow(topic=topic, partitions=tuple(partition for _, partition in of_topic))
-            for topic, of_topic in groupby(held, key=lambda each: each[0])
+            for topic, of_topic in groupby(partitions, key=lambda each: each[0])
         ),
     )
 
 
-def _assignor(group: Group, name: str, loads: PartitionLoads) -> AssignorRow:
+def _assignor_row(group: Group, name: str, loads: PartitionLoads) -> AssignorRow:
     """The group under another assignor, from the start: how even it is, and what its worst event moves."""
     owners = group_events_and_keys.assigned(group, name, None)
-    other = replace(group, assignor=name, owners=owners, observed=False)
-    happened = group_events_and_keys.of_members(other, loads)
+    alternative = replace(group, assignor=name, owners=owners, observed=False)
+    events = group_events_and_keys.member_events(alternative, loads)
     return AssignorRow(
         assignor=name,
         spread=spread(owners, loads),
-        most_moved=max((each.moved for each in happened), default=0),
-        most_paused=max((each.paused for each in happened), default=0),
+        most_moved=max((each.moved for each in events), default=0),
+        most_paused=max((each.paused for each in events), default=0),
         cooperative=name in group_events_and_keys.COOPERATIVE,
     )
 
 
 def _rebalances(group: Group, facts: _GroupFacts) -> RebalancesSection:
     """Whether the spec's changes make the group rebalance, and why."""
-    seen = facts.seen_by_brokers if group.assignor in _IN_BROKER else facts.moving if group.racks else ()
-    moving = sorted(each for each in seen if each[0] in group.counts)
-    more = {topic: count for topic, count in facts.grown.items() if count > group.counts.get(topic, count)}
-    then = group_events_and_keys.reassigned(replace(group, counts={**group.counts, **more}))
+    candidates = facts.seen_by_brokers if group.assignor in _IN_BROKER else facts.moving if group.racks else ()
+    moving = sorted(each for each in candidates if each[0] in group.counts)
+    grown = {topic: count for topic, count in facts.grown.items() if count > group.counts.get(topic, count)}
+    after = group_events_and_keys.reassigned(replace(group, counts={**group.counts, **grown}))
     return RebalancesSection(
         partitions_in_other_racks=tuple(TopicPartition(topic=topic, partition=number) for topic, number in moving),
-        topics_with_more_partitions=tuple(sorted(more)),
-        rebalances=bool(moving or more),
-        paused=group_events_and_keys.paused(group, then.owners) if moving or more else 0,
+        topics_with_more_partitions=tuple(sorted(grown)),
+        rebalances=bool(moving or grown),
+        paused=group_events_and_keys.count_paused(group, after.owners) if moving or grown else 0,
     )
 
 
@@ -207,26 +207,26 @@ def view(document: ConsumersDocument, *, planned: bool = True) -> View:
     """A view of a plan's groups and keys, then of the sweep of members; `planned` as in `shown_of`."""
     swept = document.sweep
     sections = shown_of(document, planned=planned)
-    sections += tuple(_swept(found, swept.scenarios, document.unit) for found in swept.groups) if swept else ()
+    sections += tuple(_sweep_section(group, swept.scenarios, document.unit) for group in swept.groups) if swept else ()
     return View(f"Consumers of {document.cluster}", sections, (document.first_step or "",))
 
 
-def shown_of(found: ConsumersSection, *, planned: bool = True) -> tuple[ViewSection, ...]:
+def shown_of(consumers: ConsumersSection, *, planned: bool = True) -> tuple[ViewSection, ...]:
     """Each group with its members, its events, and other assignors; then keys.
 
     `planned`: True if it is known which partitions change racks.
     """
-    unit = found.unit
+    unit = consumers.unit
     sections = []
-    for group in found.groups:
+    for group in consumers.groups:
         partitions = counted(sum(group.topics.values()), "partition")
-        of = f", {counted(len(group.members), 'member')}, {partitions} of {counted(len(group.topics), 'topic')}"
-        title = Joined((Name(group.group), ": ", group.assignor, of))
-        state = _sentences([*_state(group, unit), _rebalance(group, planned)])
-        blocks = told(state, _members(group, unit), _events(group, unit), _assignors(group, unit))
+        group_size = f", {counted(len(group.members), 'member')}, {partitions} of {counted(len(group.topics), 'topic')}"
+        title = Joined((Name(group.group), ": ", group.assignor, group_size))
+        state = _sentences([*_state_sentences(group, unit), _rebalance_sentence(group, planned)])
+        blocks = told(state, _member_table(group, unit), _event_table(group, unit), _assignor_table(group, unit))
         sections.append(ViewSection(title, blocks))
-    if found.partition_counts:
-        lines = [line for count in found.partition_counts for line in _keys(count)]
+    if consumers.partition_counts:
+        lines = [line for count in consumers.partition_counts for line in _key_sentences(count)]
         sections.append(ViewSection("", (_sentences(lines),)))
     return tuple(sections)
 
@@ -235,14 +235,14 @@ def _sentences(lines: Sequence[str]) -> Lines:
     return Lines(tuple(Sentence(line, _LONGEST_SENTENCE) for line in lines))
 
 
-def _state(group: GroupRow, unit: str) -> Iterator[str]:
+def _state_sentences(group: GroupRow, unit: str) -> Iterator[str]:
     """How even the group is, and anything unusual about it."""
     spread = group.spread
     load = "neither rates nor sizes are known, so partitions are counted"
     if unit != "partitions":
         least, most = (amount(each, unit) for each in (spread.fewest_load, spread.most_load))
         load = f"{least} to {most} each; the most loaded is {percent(spread.above_share_percent)} above its share"
-    yield f"{_partitions(spread)} per member; {load}."
+    yield f"{_partition_range(spread)} per member; {load}."
     idle = sum(not member.partitions for member in group.members)
     if idle:
         yield f"{counted(idle, 'member')} without any partition: more members than partitions to read."
@@ -252,39 +252,39 @@ def _state(group: GroupRow, unit: str) -> Iterator[str]:
         yield f"This is what the cluster reports; at the next rebalance {group.assignor} would assign differently."
 
 
-def _rebalance(group: GroupRow, planned: bool) -> str:
+def _rebalance_sentence(group: GroupRow, planned: bool) -> str:
     """Whether the spec's changes make the group rebalance, why, and what pauses; without a plan, as far as known."""
-    found, in_broker = group.rebalances, group.assignor in _IN_BROKER
-    moving, more = found.partitions_in_other_racks, found.topics_with_more_partitions
+    rebalance, in_broker = group.rebalances, group.assignor in _IN_BROKER
+    moving, grown_topics = rebalance.partitions_in_other_racks, rebalance.topics_with_more_partitions
     reasons = []
     if moving:
-        named, count = first_names([each.name for each in moving], _NAMES_SHOWN), counted(len(moving), "partition")
+        names, count = first_names([each.name for each in moving], _NAMES_SHOWN), counted(len(moving), "partition")
         if in_broker:
-            reasons.append(f"the coordinator sees the racks of {count} change, during a copy or for good: {named}")
+            reasons.append(f"the coordinator sees the racks of {count} change, during a copy or for good: {names}")
         else:
-            reasons.append(f"replicas of {count} move to other racks, and it has client.rack: {named}")
-    if more:
-        reasons.append(f"topics get more partitions: {first_names(more, _NAMES_SHOWN)}")
+            reasons.append(f"replicas of {count} move to other racks, and it has client.rack: {names}")
+    if grown_topics:
+        reasons.append(f"topics get more partitions: {first_names(grown_topics, _NAMES_SHOWN)}")
     if reasons:
-        pause = f" Nobody reads {counted(found.paused, 'partition')} meanwhile." if found.paused else ""
-        unpaused = " All partitions are read meanwhile." if in_broker and not found.paused else ""
+        pause = f" Nobody reads {counted(rebalance.paused, 'partition')} meanwhile." if rebalance.paused else ""
+        unpaused = " All partitions are read meanwhile." if in_broker and not rebalance.paused else ""
         return f"The changes make it rebalance: {'; '.join(reasons)}.{pause or unpaused}"
     if not planned and (in_broker or any(each.rack is not None for each in group.members)):
         return "Partitions that move to other racks would make it rebalance, too: --plan PLAN says whether any do."
     return "The changes don't make it rebalance."
 
 
-def _partitions(found: MemberSpread | SweptCombination) -> str:
-    fewest, most = found.fewest_partitions, found.most_partitions
+def _partition_range(row: MemberSpread | SweptCombination) -> str:
+    fewest, most = row.fewest_partitions, row.most_partitions
     return counted(most, "partition") if fewest == most else f"{number(fewest)} to {counted(most, 'partition')}"
 
 
-def _members(group: GroupRow, unit: str) -> Table[MemberRow]:
+def _member_table(group: GroupRow, unit: str) -> Table[MemberRow]:
     column = Column[MemberRow]
 
     def owned(row: MemberRow) -> Value:
-        held = [Joined((Name(each.topic), f" {ranges(each.partitions)}")) for each in row.owns]
-        return Joined(tuple(first_lines(held, _NAMES_SHOWN, "topic")), "; ") if held else None
+        topics = [Joined((Name(each.topic), f" {ranges(each.partitions)}")) for each in row.owns]
+        return Joined(tuple(first_lines(topics, _NAMES_SHOWN, "topic")), "; ") if topics else None
 
     def in_rack(row: MemberRow) -> Value:
         return None if row.rack is None else f"{number(row.read_in_rack or 0)} of {number(row.partitions)}"
@@ -303,7 +303,7 @@ def _members(group: GroupRow, unit: str) -> Table[MemberRow]:
     return Table("member", group.members, columns, most=_MEMBERS_SHOWN)
 
 
-def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
+def _event_table(group: GroupRow, unit: str) -> Table[GroupEventRow]:
     """The events, the costliest first among the many members that may leave."""
     column = Column[GroupEventRow]
     columns = (
@@ -313,7 +313,7 @@ def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
         column("Load\nmoved", lambda row: Quantity(row.moved_load, unit)),
         column("New\npartitions", attrgetter("new")),
         column("Partitions\npaused", attrgetter("paused")),
-        column("Then a member has", lambda row: _partitions(row.spread), numeric=False),
+        column("Then a member has", lambda row: _partition_range(row.spread), numeric=False),
         column("Above\nshare", lambda row: Quantity(row.spread.above_share_percent, "%")),
     )
     leaving = [event for event in group.events if event.what.endswith(" leaves")]
@@ -323,11 +323,11 @@ def _events(group: GroupRow, unit: str) -> Table[GroupEventRow]:
     return Table("event", [*leaving, *others], columns)
 
 
-def _assignors(group: GroupRow, unit: str) -> Table[AssignorRow]:
+def _assignor_table(group: GroupRow, unit: str) -> Table[AssignorRow]:
     column = Column[AssignorRow]
     columns = (
         column("If everything is assigned again by", attrgetter("assignor"), numeric=False),
-        column("A member has", lambda row: _partitions(row.spread), numeric=False),
+        column("A member has", lambda row: _partition_range(row.spread), numeric=False),
         column("Least\nload", lambda row: Quantity(row.spread.fewest_load, unit)),
         column("Most\nload", lambda row: Quantity(row.spread.most_load, unit)),
         column("Above\nshare", lambda row: Quantity(row.spread.above_share_percent, "%")),
@@ -337,7 +337,7 @@ def _assignors(group: GroupRow, unit: str) -> Table[AssignorRow]:
     return Table("assignor", group.assignors, columns)
 
 
-def _keys(count: PartitionCountRow) -> Iterator[str]:
+def _key_sentences(count: PartitionCountRow) -> Iterator[str]:
     yield (
         f"{count.topic} from {number(count.before)} to {counted(count.after, 'partition')}: "
         f"{percent(count.keys_moved_percent)} of all keys go to another partition (murmur2 of the key, modulo the "
@@ -349,22 +349,22 @@ def _keys(count: PartitionCountRow) -> Iterator[str]:
         yield f"Key {key.key} {goes} {number(key.after)}."
 
 
-def _swept(found: SweptGroup, scenarios: Sequence[str], unit: str) -> ViewSection:
+def _sweep_section(group: SweptGroup, scenarios: Sequence[str], unit: str) -> ViewSection:
     column = Column[SweptCombination]
-    best = found.best
+    best = group.best
     verdict = (
-        f"Least spread of {counted(found.tried, 'combination')}: {counted(best.members, 'member')} with "
+        f"Least spread of {counted(group.tried, 'combination')}: {counted(best.members, 'member')} with "
         f"{best.assignor}, {amount(best.widest_spread, unit)} between the most and the least loaded at worst "
         f"({scenarios[best.widest_in]}), {percent(best.above_share_percent)} above a member's share."
     )
     columns = (
         column("Members", attrgetter("members")),
         column("Best assignor", attrgetter("assignor"), numeric=False),
-        column("A member has", _partitions, numeric=False),
+        column("A member has", _partition_range, numeric=False),
         column("Widest\nspread", lambda row: Quantity(row.widest_spread, unit)),
         column("In", lambda row: scenarios[row.widest_in], numeric=False),
         column("Most\nload", lambda row: Quantity(row.most_load, unit)),
         column("Above\nshare", lambda row: Quantity(row.above_share_percent, "%")),
     )
-    table = Table("number of members", found.by_members, columns)
-    return ViewSection(Joined((Name(found.group), ": how many members")), (_sentences([verdict]), table))
+    table = Table("number of members", group.by_members, columns)
+    return ViewSection(Joined((Name(group.group), ": how many members")), (_sentences([verdict]), table))

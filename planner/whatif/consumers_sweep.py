@@ -44,15 +44,15 @@ class ConsumersStudy:
 
 def study(groups: Sequence[Group], loads: Mapping[PartitionKey, int], growth: Sequence[Growth]) -> ConsumersStudy:
     """The study of some groups; each scenario multiplies the loads of topics that match its pattern, rounded."""
-    weighed = [dict(loads)]
+    scenario_loads = [dict(loads)]
     for each in growth:
         factor = Fraction(each.factor)
-        weighed.append(
+        scenario_loads.append(
             {key: round(load * factor) if fnmatchcase(key[0], each.topics) else load for key, load in loads.items()}
         )
     names = (TODAY, *(each.name for each in growth))
-    read = tuple((group.name, dict(group.counts), dict(group.topic_ids)) for group in groups)
-    return ConsumersStudy(read, names, tuple(weighed))
+    group_topics = tuple((group.name, dict(group.counts), dict(group.topic_ids)) for group in groups)
+    return ConsumersStudy(group_topics, names, tuple(scenario_loads))
 
 
 def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = None) -> list[MembersRow]:
@@ -60,33 +60,33 @@ def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = 
 
     At most as many members as partitions, because more would have nothing to read.
     """
-    wanted = list[MembersRow]()
-    for number, group in enumerate(groups):
-        tried = [each for each in (*ASSIGNORS, group.assignor) if each not in _ALIKE or group.assignor == each]
+    combinations = list[MembersRow]()
+    for index, group in enumerate(groups):
+        names = [each for each in (*ASSIGNORS, group.assignor) if each not in _ALIKE or group.assignor == each]
         if group.assignor == SHARE_ASSIGNOR:
-            tried = [SHARE_ASSIGNOR]
-        last = min(sum(group.counts.values()), most or max(2 * len(group.members), 2))
-        members = range(min(fewest or 2, last), last + 1)
-        combined = product(dict.fromkeys(tried), members)
-        wanted += [{"group": number, "assignor": assignor, "members": count} for assignor, count in combined]
-    return wanted
+            names = [SHARE_ASSIGNOR]
+        most_members = min(sum(group.counts.values()), most or max(2 * len(group.members), 2))
+        members = range(min(fewest or 2, most_members), most_members + 1)
+        pairs = product(dict.fromkeys(names), members)
+        combinations += [{"group": index, "assignor": assignor, "members": count} for assignor, count in pairs]
+    return combinations
 
 
 def evaluate(study: ConsumersStudy, row: MembersRow) -> MembersRow:
     """The combination with its score."""
-    (_, topics, ids), count = study.groups[row["group"]], row["members"]
+    (_, topics, topic_ids), count = study.groups[row["group"]], row["members"]
     members = {f"consumer-{number:0{len(str(count))}}": list(topics) for number in range(1, count + 1)}
-    owners = assignors.assign(row["assignor"], topics, members, topic_ids=ids)
+    owners = assignors.assign(row["assignor"], topics, members, topic_ids=topic_ids)
     spreads = [spread(owners, loads) for loads in study.loads]
     widest = [each.most_load - each.fewest_load for each in spreads]
-    at = widest.index(max(widest))
+    widest_index = widest.index(max(widest))
     shares = [each.most_load * count / each.total_load - 1 for each in spreads if each.total_load]
     return {
         **row,
-        "most_partitions": spreads[at].most_partitions,
-        "fewest_partitions": spreads[at].fewest_partitions,
-        "widest_spread": widest[at],
-        "widest_in": at,
+        "most_partitions": spreads[widest_index].most_partitions,
+        "fewest_partitions": spreads[widest_index].fewest_partitions,
+        "widest_spread": widest[widest_index],
+        "widest_in": widest_index,
         "most_load": max(each.most_load for each in spreads),
         "above_share_percent": round(100 * max(shares, default=0.0), 3),
     }
@@ -114,17 +114,17 @@ class SweptGroup(Section, frozen=True, kw_only=True):
     by_members: tuple[SweptCombination, ...]
 
     @classmethod
-    def of(cls, name: str, tried: Sequence[SweptCombination]) -> Self:
+    def of(cls, name: str, combinations: Sequence[SweptCombination]) -> Self:
         """One group's combinations, sorted by spread, then by members, then by how little the assignor moves later."""
 
-        def order(found: SweptCombination) -> tuple[int, int, int, str]:
-            rank = _MOVING_LEAST.index(found.assignor) if found.assignor in _MOVING_LEAST else len(_MOVING_LEAST)
-            return found.widest_spread, found.members, rank, found.assignor
+        def order(row: SweptCombination) -> tuple[int, int, int, str]:
+            rank = _MOVING_LEAST.index(row.assignor) if row.assignor in _MOVING_LEAST else len(_MOVING_LEAST)
+            return row.widest_spread, row.members, rank, row.assignor
 
-        judged = sorted(tried, key=order)
-        by_members = {each.members: each for each in reversed(judged)}
-        least = tuple(by_members[members] for members in sorted(by_members))
-        return cls(group=name, tried=len(judged), best=judged[0], by_members=least)
+        ranked = sorted(combinations, key=order)
+        by_members = {each.members: each for each in reversed(ranked)}
+        best_rows = tuple(by_members[members] for members in sorted(by_members))
+        return cls(group=name, tried=len(ranked), best=ranked[0], by_members=best_rows)
 
 
 class ConsumersSweep(Section, frozen=True, kw_only=True):
@@ -136,9 +136,9 @@ class ConsumersSweep(Section, frozen=True, kw_only=True):
 
 def summary(study: ConsumersStudy, scores: Iterable[MembersRow]) -> ConsumersSweep:
     """The combinations with their scores, by group, as a part of the report."""
-    names = SweptCombination.__struct_fields__
+    fields = SweptCombination.__struct_fields__
     groups = list[SweptGroup]()
-    for number, rows in groupby(scores, key=itemgetter("group")):
-        tried = [SweptCombination(**{name: row[name] for name in names}) for row in rows]
-        groups.append(SweptGroup.of(study.groups[number][0], tried))
+    for index, rows in groupby(scores, key=itemgetter("group")):
+        combinations = [SweptCombination(**{name: row[name] for name in fields}) for row in rows]
+        groups.append(SweptGroup.of(study.groups[index][0], combinations))
     return ConsumersSweep(scenarios=study.scenarios, groups=tuple(groups))

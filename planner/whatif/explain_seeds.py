@@ -93,28 +93,33 @@ def explain(topics: Sequence[Topic], brokers: Brokers = (), *, rack_aware: bool 
     """
     today = sorted(brokers) if brokers else [(broker, None) for broker in sorted(brokers_holding(topics))]
     lists = _lists(today, "today's brokers" if brokers else "the brokers with replicas", rack_aware)
-    first = [_best(topic, chain(lists, _own_lists(topic, today, rack_aware))) for topic in topics]
-    shared = _shared(first, lists)
-    pairs = [
-        found if found.verdict == "exact" else _better(found, _best(topic, shared))
-        for topic, found in zip(topics, first, strict=True)
+    explanations = [_best(topic, chain(lists, _own_lists(topic, today, rack_aware))) for topic in topics]
+    shared = _shared(explanations, lists)
+    improved = [
+        explanation if explanation.verdict == "exact" else _better(explanation, _best(topic, shared))
+        for topic, explanation in zip(topics, explanations, strict=True)
     ]
     return tuple(
-        found
-        if found.verdict == "exact"
-        else _round_robin(topic, found, chain(lists, _own_lists(topic, today, rack_aware)))
-        or _striped(topic, found, today, lists[0].name)
-        for topic, found in zip(topics, pairs, strict=True)
+        explanation
+        if explanation.verdict == "exact"
+        else _round_robin(topic, explanation, chain(lists, _own_lists(topic, today, rack_aware)))
+        or _striped(topic, explanation, today, lists[0].name)
+        for topic, explanation in zip(topics, improved, strict=True)
     )
 
 
-def placed(found: Explanation, partitions: Iterable[int]) -> list[tuple[int, ...]]:
+def placed(explanation: Explanation, partitions: Iterable[int]) -> list[tuple[int, ...]]:
     """The replica lists that an explanation's first pair gives to some partitions, as broker ids."""
-    if found.brokers is None or not found.shifts:
-        raise ValueError(f"no pair explains {found.topic}")
+    if explanation.brokers is None or not explanation.shifts:
+        raise ValueError(f"no pair explains {explanation.topic}")
     ids = np.array(list(partitions), dtype=np.int64)
-    pair = _Pair(found.start_index, found.shifts[0])
-    return [tuple(row) for row in _rows(found.brokers, found.replication_factor, pair, ids, found.grown_from).tolist()]
+    pair = _Pair(explanation.start_index, explanation.shifts[0])
+    return [
+        tuple(row)
+        for row in _placed_rows(
+            explanation.brokers, explanation.replication_factor, pair, ids, explanation.grown_from
+        ).tolist()
+    ]
 
 
 class _Pair(NamedTuple):
@@ -153,19 +158,19 @@ def _own_lists(topic: Topic, today: Brokers, rack_aware: bool) -> Iterator[Broke
     if used <= racks.keys() and len(up_to) < len(today):
         yield from _lists(up_to, f"brokers up to {max(used)}", rack_aware)
     # Any few replicas agree with a list that consists only of their brokers.
-    telling = sum(len(partition.replicas) for partition in topic.partitions) >= 2 * len(used)
-    if telling and used not in ({broker for broker, _ in up_to}, racks.keys()):
-        theirs = [(broker, racks.get(broker)) for broker in sorted(used)]
-        yield from _lists(theirs, "the brokers that the topic uses", rack_aware)
+    is_telling = sum(len(partition.replicas) for partition in topic.partitions) >= 2 * len(used)
+    if is_telling and used not in ({broker for broker, _ in up_to}, racks.keys()):
+        used_brokers = [(broker, racks.get(broker)) for broker in sorted(used)]
+        yield from _lists(used_brokers, "the brokers that the topic uses", rack_aware)
 
 
-def _round_robin(topic: Topic, found: Explanation, lists: Iterable[BrokerList]) -> Explanation | None:
+def _round_robin(topic: Topic, explanation: Explanation, lists: Iterable[BrokerList]) -> Explanation | None:
     """The topic as a plain round robin over one of the lists; None if it isn't one."""
     for brokers in lists:
         start = start_of(brokers.order, topic.partitions)
         if start is not None:
-            none = replace(found, shifts=(), differences=())
-            return replace(none, verdict="round_robin", brokers=brokers, start_index=start)
+            without_pair = replace(explanation, shifts=(), differences=())
+            return replace(without_pair, verdict="round_robin", brokers=brokers, start_index=start)
     return None
 
 
@@ -174,106 +179,118 @@ def start_of(order: Sequence[int], partitions: Sequence[Partition]) -> int | Non
     if len({len(partition.replicas) for partition in partitions}) != 1 or partitions[0].replicas[0] not in order:
         return None
     start = (order.index(partitions[0].replicas[0]) - partitions[0].id) % len(order)
-    is_so = all(
+    is_round_robin = all(
         order[(start + partition.id + distance) % len(order)] == broker
         for partition in partitions
         for distance, broker in enumerate(partition.replicas)
     )
-    return start if is_so else None
+    return start if is_round_robin else None
 
 
-def _striped(topic: Topic, found: Explanation, today: Brokers, name: str) -> Explanation:
-    """The topic as KRaft's placement if this can give the assignment, else `found`."""
+def _striped(topic: Topic, explanation: Explanation, today: Brokers, name: str) -> Explanation:
+    """The topic as KRaft's placement if this can give the assignment, else `explanation`."""
     lists = [partition.replicas for partition in topic.partitions]
     used, racks = brokers_holding([topic]), dict(today)
-    up_to = [each for each in racks if each <= max(used)]
-    for known, ids in ((name, racks), (f"brokers up to {max(used)}", up_to), ("the brokers that the topic uses", used)):
+    ids_up_to = [each for each in racks if each <= max(used)]
+    for list_name, ids in (
+        (name, racks),
+        (f"brokers up to {max(used)}", ids_up_to),
+        ("the brokers that the topic uses", used),
+    ):
         brokers = [(broker, racks.get(broker)) for broker in sorted(ids)]
         if kafka_striped.fits(brokers, lists):
-            fitting = _lists(brokers, known, rack_aware=False)[0]
-            return replace(found, verdict="striped", brokers=fitting, start_index=-1, shifts=(), differences=())
-    return found
+            fitting = _lists(brokers, list_name, rack_aware=False)[0]
+            return replace(explanation, verdict="striped", brokers=fitting, start_index=-1, shifts=(), differences=())
+    return explanation
 
 
-def _shared(found: Sequence[Explanation], tried: Sequence[BrokerList]) -> list[BrokerList]:
+def _shared(explanations: Sequence[Explanation], lists: Sequence[BrokerList]) -> list[BrokerList]:
     """The lists that explain topics exactly, most topics first, without the lists that every topic was tried on."""
     name = "the brokers of other topics"
-    known = {replace(each, name=name) for each in tried}
-    counts = Counter(replace(each.brokers, name=name) for each in found if each.verdict == "exact" and each.brokers)
-    others = [each for each in counts if each not in known]
+    tried_lists = {replace(each, name=name) for each in lists}
+    counts = Counter(
+        replace(each.brokers, name=name) for each in explanations if each.verdict == "exact" and each.brokers
+    )
+    others = [each for each in counts if each not in tried_lists]
     return sorted(others, key=lambda each: (-counts[each], -len(each.order), each.order))[:_SHARED_LISTS]
 
 
-def _better(one: Explanation, other: Explanation) -> Explanation:
+def _better(first: Explanation, second: Explanation) -> Explanation:
     """The explanation that more partitions agree with; the first if they tie."""
-    return other if (other.verdict == "exact", other.agreeing) > (one.verdict == "exact", one.agreeing) else one
+    return (
+        second if (second.verdict == "exact", second.agreeing) > (first.verdict == "exact", first.agreeing) else first
+    )
 
 
 def _best(topic: Topic, lists: Iterable[BrokerList]) -> Explanation:
     """The first list that explains the whole topic, else the list that explains most of it."""
     lengths = Counter(len(partition.replicas) for partition in topic.partitions)
     factor = max(lengths, key=lambda length: (lengths[length], length))
-    best = nothing = Explanation(topic.name, len(topic.partitions), factor, "none")
+    best = unexplained = Explanation(topic.name, len(topic.partitions), factor, "none")
     # A replica list of another length, which no pair can give, becomes a row of -1.
     rows = [each.replicas if len(each.replicas) == factor else (-1,) * factor for each in topic.partitions]
     replicas = np.array(rows, dtype=np.int64).reshape(-1, factor)
     for brokers in lists:
         if len(brokers.order) >= factor:
-            best = _better(best, _explained(topic, nothing, replicas, brokers))
+            best = _better(best, _explain_on(topic, unexplained, replicas, brokers))
         if best.verdict == "exact":
             break
     return best
 
 
-def _explained(topic: Topic, nothing: Explanation, replicas: IntArray, brokers: BrokerList) -> Explanation:
-    """The explanation of a topic with replicas (P, R) on one list; `nothing` if this list has none."""
+def _explain_on(topic: Topic, unexplained: Explanation, replicas: IntArray, brokers: BrokerList) -> Explanation:
+    """The explanation of a topic with replicas (P, R) on one list; `unexplained` if this list has none."""
     by_id = np.argsort(brokers.order)
     ids = np.array(brokers.order, dtype=np.int64)[by_id]
-    at = np.minimum(np.searchsorted(ids, replicas), len(ids) - 1)
-    positions = np.where(ids[at] == replicas, by_id[at], -1)
+    indices = np.minimum(np.searchsorted(ids, replicas), len(ids) - 1)
+    positions = np.where(ids[indices] == replicas, by_id[indices], -1)
     positions[(positions < 0).any(axis=1)] = -1
-    seen = _Observed(np.array([each.id for each in topic.partitions], dtype=np.int64), positions)
-    found = _nearest(nothing, seen, brokers)
-    if found.verdict == "exact":
-        return found
-    if grown := _grown(nothing, seen, brokers):
+    observed = _Observed(np.array([each.id for each in topic.partitions], dtype=np.int64), positions)
+    nearest = _nearest(unexplained, observed, brokers)
+    if nearest.verdict == "exact":
+        return nearest
+    if grown := _grown_topic(unexplained, observed, brokers):
         return grown
-    if not found.brokers:
-        return nothing
-    expected = placed(found, [each.id for each in topic.partitions])
+    if not nearest.brokers:
+        return unexplained
+    expected = placed(nearest, [each.id for each in topic.partitions])
     pairs = zip(topic.partitions, expected, strict=True)
-    differ = (PlacementDifference(part.id, part.replicas, lists) for part, lists in pairs if part.replicas != lists)
-    return replace(found, differences=tuple(differ))
+    differ = (
+        PlacementDifference(partition.id, partition.replicas, replica_list)
+        for partition, replica_list in pairs
+        if partition.replicas != replica_list
+    )
+    return replace(nearest, differences=tuple(differ))
 
 
-def _nearest(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Explanation:
-    """The pair that the most partitions agree with; `nothing` if that is less than half of them."""
-    n, firsts = len(brokers.order), seen.replicas[:, 0]
+def _nearest(unexplained: Explanation, observed: _Observed, brokers: BrokerList) -> Explanation:
+    """The pair that the most partitions agree with; `unexplained` if that is less than half of them."""
+    n, firsts = len(brokers.order), observed.replicas[:, 0]
     # A start index that fewer than half of the leaders vote for can't give half of the partitions.
-    votes = np.bincount((firsts - seen.ids)[firsts >= 0] % n, minlength=n)
-    starts = np.flatnonzero((2 * votes >= len(seen.ids)) & (votes > 0))
+    votes = np.bincount((firsts - observed.ids)[firsts >= 0] % n, minlength=n)
+    starts = np.flatnonzero((2 * votes >= len(observed.ids)) & (votes > 0))
     if not len(starts):
-        return nothing
-    agreeing = _agreeing(seen, starts, brokers, nothing.replication_factor)
-    at = int(agreeing.max(axis=1).argmax())
-    most, count = int(agreeing[at].max()), len(seen.ids)
+        return unexplained
+    agreeing = _count_agreeing(observed, starts, brokers, unexplained.replication_factor)
+    best_row = int(agreeing.max(axis=1).argmax())
+    most, count = int(agreeing[best_row].max()), len(observed.ids)
     if 2 * most < count or most == 1 < count:
-        return nothing
-    shifts = tuple(np.flatnonzero(agreeing[at] == most).tolist())
+        return unexplained
+    shifts = tuple(np.flatnonzero(agreeing[best_row] == most).tolist())
     verdict: Verdict = "exact" if most == count else "nearest"
-    return replace(nothing, verdict=verdict, brokers=brokers, start_index=int(starts[at]), shifts=shifts)
+    return replace(unexplained, verdict=verdict, brokers=brokers, start_index=int(starts[best_row]), shifts=shifts)
 
 
-def _agreeing(seen: _Observed, starts: IntArray, brokers: BrokerList, factor: int) -> IntArray:
+def _count_agreeing(observed: _Observed, starts: IntArray, brokers: BrokerList, factor: int) -> IntArray:
     """(starts, n): the number of partitions that each of these start indices gives with each shift."""
     n = len(brokers.order)
     counts = np.zeros((len(starts), n), dtype=np.int64)
-    for begin in range(0, len(seen.ids), _CHUNK):
-        ids, replicas = seen.ids[begin : begin + _CHUNK], seen.replicas[begin : begin + _CHUNK]
+    for begin in range(0, len(observed.ids), _CHUNK):
+        ids, replicas = observed.ids[begin : begin + _CHUNK], observed.replicas[begin : begin + _CHUNK]
         agrees = _agrees(ids, replicas, brokers, factor)
         votes = (replicas[:, 0] - ids) % n
-        for number, start in enumerate(starts.tolist()):
-            counts[number] += agrees[votes == start].sum(axis=0)
+        for index, start in enumerate(starts.tolist()):
+            counts[index] += agrees[votes == start].sum(axis=0)
     return counts
 
 
@@ -287,8 +304,8 @@ def _agrees(ids: IntArray, replicas: IntArray, brokers: BrokerList, factor: int)
     # The second replica determines the turn, and so all later replicas.
     same_second = table[firsts, :, 1] == replicas[:, 1, None]
     turn = same_second.argmax(axis=1)
-    sound = (table[firsts, turn] == replicas).all(axis=1) & (firsts >= 0)
-    return np.take_along_axis(same_second & sound[:, None], turns, axis=1)
+    is_valid = (table[firsts, turn] == replicas).all(axis=1) & (firsts >= 0)
+    return np.take_along_axis(same_second & is_valid[:, None], turns, axis=1)
 
 
 @lru_cache(maxsize=16)
@@ -298,14 +315,14 @@ def _table(racks: tuple[int, ...], factor: int) -> IntArray:
     return lists[:, np.arange(lists.shape[1]) * len(set(racks)) % lists.shape[1]]
 
 
-def _rows(brokers: BrokerList, factor: int, pair: _Pair, ids: IntArray, grown_from: int | None) -> IntArray:
+def _placed_rows(brokers: BrokerList, factor: int, pair: _Pair, ids: IntArray, grown_from: int | None) -> IntArray:
     """The broker ids (P, factor) that a pair gives to partitions; from `grown_from` on, as Kafka adds partitions."""
     order, racks = np.array(brokers.order, dtype=np.int64), np.array(brokers.racks)
     lists = place_rows(order, racks, factor, ids, np.array(pair.start), np.array(pair.shift))
     if grown_from is None:
         return lists
-    leader = int(_rows(brokers, factor, pair, np.zeros(1, dtype=np.int64), None)[0, 0])
-    added = _rows(brokers, factor, _added_pair(brokers, leader, grown_from), ids, None)
+    leader = int(_placed_rows(brokers, factor, pair, np.zeros(1, dtype=np.int64), None)[0, 0])
+    added = _placed_rows(brokers, factor, _added_pair(brokers, leader, grown_from), ids, None)
     return np.where((ids < grown_from)[:, None], lists, added)
 
 
@@ -314,39 +331,41 @@ def _added_pair(brokers: BrokerList, leader: int, grown_from: int) -> _Pair:
 
     This shift is that of the first added partition, so the rounds before it are subtracted.
     """
-    place = sorted(brokers.order).index(leader)
-    return _Pair(place, place - (grown_from - 1) // len(brokers.order))
+    position = sorted(brokers.order).index(leader)
+    return _Pair(position, position - (grown_from - 1) // len(brokers.order))
 
 
-def _grown(nothing: Explanation, seen: _Observed, brokers: BrokerList) -> Explanation | None:
+def _grown_topic(unexplained: Explanation, observed: _Observed, brokers: BrokerList) -> Explanation | None:
     """The explanation of a topic that got partitions later; None if it isn't one."""
-    n, factor, start = len(brokers.order), nothing.replication_factor, int(seen.replicas[0, 0])
-    if len(seen.ids) <= _LEAST_ADDED or start < 0:
+    n, factor, start = len(brokers.order), unexplained.replication_factor, int(observed.replicas[0, 0])
+    if len(observed.ids) <= _LEAST_ADDED or start < 0:
         return None
     # A quick check first: whether the leaders of the last partitions follow the rule for added partitions.
-    last, added = slice(-_LEAST_ADDED, None), _added_pair(brokers, brokers.order[start], 1)
-    if ((added.start + seen.ids[last]) % n != seen.replicas[last, 0]).any():
+    last_rows, added = slice(-_LEAST_ADDED, None), _added_pair(brokers, brokers.order[start], 1)
+    if ((added.start + observed.ids[last_rows]) % n != observed.replicas[last_rows, 0]).any():
         return None
-    created = _agrees(seen.ids, seen.replicas, brokers, factor)
-    created &= ((seen.replicas[:, 0] - seen.ids) % n == start)[:, None]
-    lengths = np.logical_and.accumulate(created).sum(axis=0)
-    at = _growth(int(lengths.max()), seen, brokers, factor)
-    if at is None:
+    fits_pair = _agrees(observed.ids, observed.replicas, brokers, factor)
+    fits_pair &= ((observed.replicas[:, 0] - observed.ids) % n == start)[:, None]
+    lengths = np.logical_and.accumulate(fits_pair).sum(axis=0)
+    created = _created_count(int(lengths.max()), observed, brokers, factor)
+    if created is None:
         return None
-    shifts = tuple(np.flatnonzero(lengths >= at).tolist())
-    return replace(nothing, verdict="exact", brokers=brokers, start_index=start, shifts=shifts, grown_from=at)
+    shifts = tuple(np.flatnonzero(lengths >= created).tolist())
+    return replace(unexplained, verdict="exact", brokers=brokers, start_index=start, shifts=shifts, grown_from=created)
 
 
-def _growth(longest: int, seen: _Observed, brokers: BrokerList, factor: int) -> int | None:
+def _created_count(longest: int, observed: _Observed, brokers: BrokerList, factor: int) -> int | None:
     """The number of partitions (at most `longest`) at creation, if all later ones follow the rule; None if not.
 
     With n brokers, the rule for added partitions depends only on how many rounds of n were full before.
     """
-    n, observed = len(brokers.order), np.array([*brokers.order, -1])[seen.replicas]
-    most = min(longest, len(seen.ids) - _LEAST_ADDED)
+    n, broker_ids = len(brokers.order), np.array([*brokers.order, -1])[observed.replicas]
+    most_created = min(longest, len(observed.ids) - _LEAST_ADDED)
     # One count per round is enough: the highest possible one, then the last count of each earlier round.
-    for at in [most, *range((most - 1) // n * n, 0, -n)] if most > 0 else []:
-        pair = _added_pair(brokers, int(observed[0, 0]), at)
-        if (_rows(brokers, factor, pair, seen.ids[at:], None) == observed[at:]).all():
-            return at
+    for created_count in [most_created, *range((most_created - 1) // n * n, 0, -n)] if most_created > 0 else []:
+        pair = _added_pair(brokers, int(broker_ids[0, 0]), created_count)
+        if (
+            _placed_rows(brokers, factor, pair, observed.ids[created_count:], None) == broker_ids[created_count:]
+        ).all():
+            return created_count
     return None

@@ -70,15 +70,15 @@ def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: i
     for part in parts:
         for start in range(0, len(part.first.leaders), _BLOCK):
             blocks.append(part.take(np.arange(start, min(start + _BLOCK, len(part.first.leaders)), dtype=np.int64)))
-    wide = max((block.first.replicas.shape[1] for block in blocks), default=1)
-    order, base = min(order, wide), domains.count + 1
+    width = max((block.first.replicas.shape[1] for block in blocks), default=1)
+    order, base = min(order, width), domains.count + 1
     if base**order > 2**62 // (len(domains.of) + 1):
         raise SetupError(f"sets of {order} of {domains.count} are too many; allowed: fewer brokers that fail")
     pieces = [_OutcomeBlock(block, domains, order).pieces(measures) for block in blocks]
-    facts = _reduced([piece for piece, _ in pieces], len(FACTS))
-    loads = _reduced([piece for _, piece in pieces], measures)
-    at, on = np.divmod(loads.keys, len(domains.of))
-    return OutcomeSums(order, base, facts.keys, facts.values, at, on, loads.values)
+    facts = _merged([piece for piece, _ in pieces], len(FACTS))
+    loads = _merged([piece for _, piece in pieces], measures)
+    sets, brokers = np.divmod(loads.keys, len(domains.of))
+    return OutcomeSums(order, base, facts.keys, facts.values, sets, brokers, loads.values)
 
 
 def add(table: OutcomeSums, sets: IntArray, facts: LongArray, loads: LongArray) -> None:
@@ -87,9 +87,9 @@ def add(table: OutcomeSums, sets: IntArray, facts: LongArray, loads: LongArray) 
         for columns in combinations(range(sets.shape[1]), size):
             codes = _codes(sets[:, list(columns)], table.base)
             if len(table.sets):
-                at = np.searchsorted(table.sets, codes).clip(max=len(table.sets) - 1)
-                found = table.sets[at] == codes
-                facts[found] += table.facts[at[found]]
+                indices = np.searchsorted(table.sets, codes).clip(max=len(table.sets) - 1)
+                is_listed = table.sets[indices] == codes
+                facts[is_listed] += table.facts[indices[is_listed]]
             low, high = (np.searchsorted(table.load_sets, codes, side=side) for side in ("left", "right"))
             counts = high - low
             rows = np.repeat(np.arange(len(codes)), counts)
@@ -115,23 +115,25 @@ class _OutcomeBlock:
 
     def __init__(self, part: SignedRows, domains: Domains, order: int) -> None:
         self.part, self.domains = part, domains
-        self.here = _domains_of(part.first.replicas, domains)
+        self.domain_of = _domains_of(part.first.replicas, domains)
         # Two replicas in one domain fail together, so the domain counts once, at the first of them.
-        self.slots = self.here.copy()
+        self.slots = self.domain_of.copy()
         for column in range(1, self.slots.shape[1]):
-            again = (self.here[:, :column] == self.here[:, column : column + 1]).any(axis=1)
-            self.slots[again, column] = -1
+            is_repeated = (self.domain_of[:, :column] == self.domain_of[:, column : column + 1]).any(axis=1)
+            self.slots[is_repeated, column] = -1
         width = self.slots.shape[1]
         self.subsets = [each for size in range(min(order, width) + 1) for each in combinations(range(width), size)]
         self.facts: dict[tuple[int, ...], LongArray] = {}
         self.first: dict[tuple[int, ...], Outcome] = {}
-        there = self.here if part.second is part.first else _domains_of(part.second.replicas, domains)
+        second_domains = self.domain_of if part.second is part.first else _domains_of(part.second.replicas, domains)
         for subset in self.subsets:
             columns = self.slots[:, list(subset)]
-            found = self.first[subset] = outcome(part.first, _among(self.here, columns))
-            self.facts[subset] = found.facts
+            block_outcome = self.first[subset] = outcome(part.first, _failing_slots(self.domain_of, columns))
+            self.facts[subset] = block_outcome.facts
             if part.second is not part.first:
-                self.facts[subset] = worse(found.facts, outcome(part.second, _among(there, columns)).facts)
+                self.facts[subset] = worse(
+                    block_outcome.facts, outcome(part.second, _failing_slots(second_domains, columns)).facts
+                )
 
     def pieces(self, measures: int) -> tuple[_KeyedValues, _KeyedValues]:
         """The facts by set, and the loads by set and broker."""
@@ -148,7 +150,7 @@ class _OutcomeBlock:
             value = sum(sign * self.facts[part][rows] for sign, part in signed)
             facts.append(_without_zeros(_KeyedValues(codes, np.asarray(value))))
             loads += self._loads(rows, codes, signed, measures)
-        return _reduced(facts, len(FACTS)), _reduced(loads, measures)
+        return _merged(facts, len(FACTS)), _merged(loads, measures)
 
     def _loads(
         self, rows: LongArray, codes: LongArray, signed: Sequence[tuple[int, tuple[int, ...]]], measures: int
@@ -156,31 +158,33 @@ class _OutcomeBlock:
         """Leaders and bytes sent, by broker; and bytes written to every replica."""
         brokers = len(self.domains.of)
         for sign, part in signed:
-            found = self.first[part]
-            led = found.leaders[rows] >= 0
+            part_outcome = self.first[part]
+            is_led = part_outcome.leaders[rows] >= 0
             one_each = np.ones(len(rows), dtype=np.int64)
-            value = np.stack([one_each, np.zeros_like(one_each), found.sent[rows]])
-            yield _KeyedValues(codes[led] * brokers + found.leaders[rows][led], sign * value.T[led, :measures])
+            value = np.stack([one_each, np.zeros_like(one_each), part_outcome.sent[rows]])
+            yield _KeyedValues(
+                codes[is_led] * brokers + part_outcome.leaders[rows][is_led], sign * value.T[is_led, :measures]
+            )
         if measures == 1:
             return
         written = np.asarray(sum(sign * self.first[part].written[rows] for sign, part in signed))
         for column in self.part.first.replicas[rows].T:
-            there = (column >= 0) & (written != 0)
-            value = np.zeros((int(there.sum()), measures), dtype=np.int64)
-            value[:, 1] = written[there]
-            yield _KeyedValues(codes[there] * brokers + column[there], value)
+            is_written = (column >= 0) & (written != 0)
+            value = np.zeros((int(is_written.sum()), measures), dtype=np.int64)
+            value[:, 1] = written[is_written]
+            yield _KeyedValues(codes[is_written] * brokers + column[is_written], value)
 
 
 def _domains_of(replicas: IntArray, domains: Domains) -> IntArray:
     return np.where(replicas >= 0, domains.of[replicas], -1)
 
 
-def _among(here: IntArray, failed: IntArray) -> BoolArray:
+def _failing_slots(replica_domains: IntArray, failed: IntArray) -> BoolArray:
     """(N, W): True if a replica's domain is one of the failing ones (N, s); a domain of -1 never fails."""
-    found = np.zeros(here.shape, dtype=bool)
+    is_failing = np.zeros(replica_domains.shape, dtype=bool)
     for column in failed.T:
-        found |= (here == column[:, None]) & (here >= 0)
-    return found
+        is_failing |= (replica_domains == column[:, None]) & (replica_domains >= 0)
+    return is_failing
 
 
 def _codes(sets: IntArray, base: int) -> LongArray:
@@ -192,14 +196,14 @@ def _codes(sets: IntArray, base: int) -> LongArray:
 
 
 def _without_zeros(pairs: _KeyedValues) -> _KeyedValues:
-    kept = pairs.values.any(axis=1)
-    return _KeyedValues(pairs.keys[kept], pairs.values[kept])
+    is_nonzero = pairs.values.any(axis=1)
+    return _KeyedValues(pairs.keys[is_nonzero], pairs.values[is_nonzero])
 
 
-def _reduced(pieces: Sequence[_KeyedValues], columns: int) -> _KeyedValues:
+def _merged(pieces: Sequence[_KeyedValues], columns: int) -> _KeyedValues:
     """Merges all pieces: each key once, ascending, with the sum of its values; zero sums are left out."""
-    none = _KeyedValues(np.zeros(0, dtype=np.int64), np.zeros((0, columns), dtype=np.int64))
-    keys, values = (np.concatenate(each) for each in zip(none, *pieces, strict=True))
+    no_pairs = _KeyedValues(np.zeros(0, dtype=np.int64), np.zeros((0, columns), dtype=np.int64))
+    keys, values = (np.concatenate(each) for each in zip(no_pairs, *pieces, strict=True))
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     # All keys are at least 0.
@@ -252,10 +256,10 @@ def scenarios(problem: Problem, kind: str, most: int, seed: int) -> FailureSets:
     if kind in KINDS or possible <= most:
         flat = np.fromiter((each for sets in combinations(range(brokers), count) for each in sets), dtype=np.int32)
         return FailureSets(kind, flat.reshape(-1, count), domains, possible)
-    return FailureSets(kind, _drawn(brokers, count, most, seed), domains, possible, drawn=True)
+    return FailureSets(kind, _draw_sets(brokers, count, most, seed), domains, possible, drawn=True)
 
 
-def named(problem: Problem, kind: str, failed: IntArray) -> str:
+def failure_name(problem: Problem, kind: str, failed: IntArray) -> str:
     """A scenario's name: `broker 1`, `rack r0`, `brokers 1, 2`."""
     if kind == RACKS:
         return f"rack {problem.rack_names[int(failed[0])]}"
@@ -263,7 +267,7 @@ def named(problem: Problem, kind: str, failed: IntArray) -> str:
     return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {', '.join(map(str, ids))}"
 
 
-def explained(scenarios: FailureSets) -> str:
+def coverage_text(scenarios: FailureSets) -> str:
     """How many scenarios were evaluated, and what that says about the others."""
     if not scenarios.drawn:
         return f"all {scenarios.possible:,}"
@@ -273,7 +277,7 @@ def explained(scenarios: FailureSets) -> str:
     )
 
 
-def _drawn(brokers: int, count: int, draws: int, seed: int) -> IntArray:
+def _draw_sets(brokers: int, count: int, draws: int, seed: int) -> IntArray:
     """Sets (draws, count) of different brokers, ascending, with equal probability (Floyd's algorithm, CACM 1987).
 
     The random numbers are hashes of seed, column and draw, so they are the same on every machine.
@@ -281,6 +285,6 @@ def _drawn(brokers: int, count: int, draws: int, seed: int) -> IntArray:
     chosen = np.full((draws, count), -1, dtype=np.int64)
     for column, last in enumerate(range(brokers - count, brokers)):
         pick = drawn(np.array([(seed << 8) + column], dtype=np.uint64), draws, last + 1)[0]
-        taken = (chosen[:, :column] == pick[:, None]).any(axis=1)
-        chosen[:, column] = np.where(taken, last, pick)
+        is_taken = (chosen[:, :column] == pick[:, None]).any(axis=1)
+        chosen[:, column] = np.where(is_taken, last, pick)
     return np.sort(chosen, axis=1).astype(np.int32)

@@ -61,14 +61,14 @@ class FailureStudy:
     measures: int
 
 
-def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Iterable[FailureSets]) -> FailureStudy:
+def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], scenarios: Iterable[FailureSets]) -> FailureStudy:
     """The study of a spec and a plan's batches (without batches: only today) for these scenarios."""
     measures = len(LOADS) if measured(problem) > len(LOADS) else 1
     orders: dict[str, tuple[Domains, int]] = {}
-    for each in wanted:
-        key = _domain_kind(each.kind)
-        orders[key] = (each.domains, max(each.sets.shape[1], orders.get(key, (None, 0))[1]))
-    names, held, tables = list[str](), list[LongArray](), {key: list[OutcomeSums]() for key in orders}
+    for failing in scenarios:
+        key = _domain_kind(failing.kind)
+        orders[key] = (failing.domains, max(failing.sets.shape[1], orders.get(key, (None, 0))[1]))
+    names, broker_bytes, tables = list[str](), list[LongArray](), {key: list[OutcomeSums]() for key in orders}
     before: Stage | None = None
     for stage in stages(spec, problem, batches):
         parts = [SignedRows(1, stage.first, stage.second).take(stage.rows)]
@@ -80,12 +80,12 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], wanted: Ite
         # Incomplete copies count in full.
         replicas, slots = stage.first.replicas, stage.first.replicas >= 0
         sizes = np.broadcast_to(stage.first.size_bytes[:, None], replicas.shape)
-        held.append(sums_at(len(problem.broker_ids), replicas[slots], sizes[slots]))
+        broker_bytes.append(sums_at(len(problem.broker_ids), replicas[slots], sizes[slots]))
         before = stage
-    brokers, by_kind = brokers_after(spec), {key: tuple(each) for key, each in tables.items()}
-    disks = _stated(each.disk_bytes for each in brokers)
-    networks = _stated(each.network_bytes_per_sec for each in brokers)
-    return FailureStudy(problem, tuple(names), by_kind, np.stack(held), disks, networks, measures)
+    brokers, tables_by_kind = brokers_after(spec), {key: tuple(each) for key, each in tables.items()}
+    disks = _or_minus_one(each.disk_bytes for each in brokers)
+    networks = _or_minus_one(each.network_bytes_per_sec for each in brokers)
+    return FailureStudy(problem, tuple(names), tables_by_kind, np.stack(broker_bytes), disks, networks, measures)
 
 
 def _domain_kind(kind: str) -> str:
@@ -95,16 +95,16 @@ def _domain_kind(kind: str) -> str:
 
 def all_scenarios(problem: Problem, kinds: Sequence[str], most: int, seed: int) -> tuple[FailureSets, ...]:
     """The scenarios of each kind; racks only if there are any."""
-    found = (failure_sets.scenarios(problem, kind, most, seed) for kind in dict.fromkeys(kinds))
-    return tuple(each for each in found if len(each.sets))
+    all_sets = (failure_sets.scenarios(problem, kind, most, seed) for kind in dict.fromkeys(kinds))
+    return tuple(each for each in all_sets if len(each.sets))
 
 
-def questions(study: FailureStudy, wanted: Iterable[FailureSets]) -> list[Callable[[], pa.Table]]:
+def questions(study: FailureStudy, scenarios: Iterable[FailureSets]) -> list[Callable[[], pa.Table]]:
     """The functions that give the rows of all scenarios, chunk by chunk: by kind, scenario and stage."""
     return [
-        partial(evaluate, study, each, start, min(start + CHUNK, len(each.sets)))
-        for each in wanted
-        for start in range(0, len(each.sets), CHUNK)
+        partial(evaluate, study, failing, start, min(start + CHUNK, len(failing.sets)))
+        for failing in scenarios
+        for start in range(0, len(failing.sets), CHUNK)
     ]
 
 
@@ -123,10 +123,10 @@ def evaluate(study: FailureStudy, scenarios: FailureSets, start: int, end: int) 
     states = list(_states(study, scenarios, sets))
     if scenarios.kind not in KINDS and len(states) > 1:
         today, *between, planned = states
-        every = {name: np.stack([each.columns[name] for each in between]) for name in today.columns}
-        worst = {name: columns.max(axis=0) for name, columns in every.items()}
-        at = every["leaders_most"].argmax(axis=0)
-        worst["leaders_most_broker"] = every["leaders_most_broker"][at, np.arange(len(at))]
+        stacked = {name: np.stack([each.columns[name] for each in between]) for name in today.columns}
+        worst = {name: columns.max(axis=0) for name, columns in stacked.items()}
+        worst_batch = stacked["leaders_most"].argmax(axis=0)
+        worst["leaders_most_broker"] = stacked["leaders_most_broker"][worst_batch, np.arange(len(worst_batch))]
         states = [today, _State(between[0].number, BATCHES, worst, None), planned]
     tables = [_table(study, scenarios, sets, start, state) for state in states]
     order = np.arange(len(sets) * len(states)).reshape(len(states), len(sets)).T.ravel()
@@ -148,31 +148,31 @@ def _states(study: FailureStudy, scenarios: FailureSets, sets: IntArray) -> Iter
     problem, brokers = study.problem, len(study.problem.broker_ids)
     facts = np.zeros((len(sets), len(FACTS)), dtype=np.int64)
     loads = np.zeros((len(sets), brokers, study.measures), dtype=np.int64)
-    unfailed = np.zeros((1, brokers, study.measures), dtype=np.int64)
-    nobody, unused = np.zeros((1, 0), dtype=np.int32), np.zeros((1, len(FACTS)), dtype=np.int64)
+    base_loads = np.zeros((1, brokers, study.measures), dtype=np.int64)
+    nobody, no_facts = np.zeros((1, 0), dtype=np.int32), np.zeros((1, len(FACTS)), dtype=np.int64)
     live = ~(scenarios.domains.of[None, :, None] == sets[:, None, :]).any(axis=2)
-    few = scenarios.kind in (BROKERS, RACKS)
+    is_single = scenarios.kind in (BROKERS, RACKS)
     disks, networks = (room >= 0 for room in (study.disk_bytes, study.network_bytes_per_sec))
     unknown = [] if problem.sizes_known else ["lost_bytes", "size_bytes_most"]
     if not ((problem.sizes_known and disks.any()) or (study.measures > 1 and networks.any())):
         unknown.append("over_capacity")
     for number, name in enumerate(study.names):
-        each = study.tables[_domain_kind(scenarios.kind)][number]
-        failure_sets.add(each, sets, facts, loads)
-        failure_sets.add(each, nobody, unused, unfailed)
-        shown = np.where(live[:, :, None], loads, -1)
-        held = np.where(live, study.held_bytes[number], -1)
-        over = disks & (held > study.disk_bytes)
+        outcome_sums = study.tables[_domain_kind(scenarios.kind)][number]
+        failure_sets.add(outcome_sums, sets, facts, loads)
+        failure_sets.add(outcome_sums, nobody, no_facts, base_loads)
+        live_loads = np.where(live[:, :, None], loads, -1)
+        live_bytes = np.where(live, study.held_bytes[number], -1)
+        is_over = disks & (live_bytes > study.disk_bytes)
         if study.measures > 1:
-            over |= networks & (shown[:, :, 1:].max(axis=2) > study.network_bytes_per_sec)
+            is_over |= networks & (live_loads[:, :, 1:].max(axis=2) > study.network_bytes_per_sec)
         columns = dict(zip(FACTS, facts.T.copy(), strict=True)) | dict.fromkeys(MOST, np.full(len(sets), -1))
-        columns |= dict(zip(MOST, shown.max(axis=1).T, strict=False))
-        most_led = problem.broker_ids[shown[:, :, 0].argmax(axis=1)]
-        columns["leaders_most_broker"] = np.where(live.any(axis=1), most_led, -1)
-        columns |= {"size_bytes_most": held.max(axis=1), "over_capacity": over.sum(axis=1)}
+        columns |= dict(zip(MOST, live_loads.max(axis=1).T, strict=False))
+        most_loaded = problem.broker_ids[live_loads[:, :, 0].argmax(axis=1)]
+        columns["leaders_most_broker"] = np.where(live.any(axis=1), most_loaded, -1)
+        columns |= {"size_bytes_most": live_bytes.max(axis=1), "over_capacity": is_over.sum(axis=1)}
         columns |= dict.fromkeys(unknown, np.full(len(sets), -1))
-        listed = few or name in (TODAY, PLANNED)
-        gained = np.where(live, loads[:, :, 0] - unfailed[:, :, 0], 0) if listed else None
+        is_listed = is_single or name in (TODAY, PLANNED)
+        gained = np.where(live, loads[:, :, 0] - base_loads[:, :, 0], 0) if is_listed else None
         yield _State(number, name, columns, gained)
 
 
@@ -191,7 +191,7 @@ def _table(study: FailureStudy, scenarios: FailureSets, sets: IntArray, start: i
     columns = {
         "of": [scenarios.kind] * count,
         "scenario": np.arange(start, start + count),
-        "failed": [failure_sets.named(problem, scenarios.kind, each) for each in sets],
+        "failed": [failure_sets.failure_name(problem, scenarios.kind, each) for each in sets],
         "brokers": [problem.broker_ids[np.isin(scenarios.domains.of, each)] for each in sets],
         "stage": np.full(count, state.number),
         "state": [state.name] * count,
@@ -201,5 +201,5 @@ def _table(study: FailureStudy, scenarios: FailureSets, sets: IntArray, start: i
     return pa.table(columns, schema=ROW_SCHEMA)
 
 
-def _stated(values: Iterable[int | None]) -> LongArray:
+def _or_minus_one(values: Iterable[int | None]) -> LongArray:
     return np.array([-1 if value is None else value for value in values], dtype=np.int64)

@@ -36,7 +36,7 @@ from planner.plan.document.whatif_types import (
 from planner.report.view import Column, Joined, Lines, Name, Sentence, Table, Value, View, ViewSection, told
 from planner.sweep.choice import with_variant
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, outcome, stages, worse
-from planner.whatif.failure_sets import BROKERS, CONFIDENCE, RACKS, FailureSets, explained, failed_slots
+from planner.whatif.failure_sets import BROKERS, CONFIDENCE, RACKS, FailureSets, coverage_text, failed_slots
 
 FORMAT_VERSION = "1.0"
 # The columns that rank failures, most important first.
@@ -89,11 +89,11 @@ class FailuresDocument(FailuresSection, frozen=True, kw_only=True):
     first_step: str | None
 
 
-def document(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) -> FailuresDocument:
+def document(subject: Subject, scenarios: Sequence[FailureSets], rows: pa.Table) -> FailuresDocument:
     """The whole document; the arguments are those of `section`."""
     plan = subject.plan
     return FailuresDocument(
-        **structs.asdict(section(subject, wanted, rows)),
+        **structs.asdict(section(subject, scenarios, rows)),
         format_version=FORMAT_VERSION,
         cluster=subject.spec.cluster.name,
         plan_id=plan.plan_id if plan else None,
@@ -101,24 +101,24 @@ def document(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) ->
     )
 
 
-def section(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) -> FailuresSection:
+def section(subject: Subject, failure_kinds: Sequence[FailureSets], rows: pa.Table) -> FailuresSection:
     """A plan's section on failures, from rows (failure_simulation.ROW_SCHEMA) by kind, scenario and stage."""
-    rows = _of_brokers_there(subject, rows)
-    of_kind = {each.kind: rows.filter(pc.equal(rows["of"], each.kind)) for each in wanted}
+    rows = _without_absent(subject, rows)
+    of_kind = {each.kind: rows.filter(pc.equal(rows["of"], each.kind)) for each in failure_kinds}
     worst: dict[tuple[str, str], OutcomeRow] = {}
-    for kind, found in of_kind.items():
-        for state in pc.unique(found["state"]).to_pylist():
-            there = found.filter(pc.equal(found["state"], state))
+    for kind, kind_rows in of_kind.items():
+        for state in pc.unique(kind_rows["state"]).to_pylist():
+            table = kind_rows.filter(pc.equal(kind_rows["state"], state))
             # The first of equally bad ones.
-            order = [there["scenario"], *(pc.negate(there[name].fill_null(0)) for name in reversed(_WORSE))]
-            worst[kind, state] = there.slice(int(np.lexsort([each.to_numpy() for each in order])[0]), 1).to_pylist()[0]
-    hit = dict[tuple[str, str], tuple[FailedTopicRow, ...]]()
+            order = [table["scenario"], *(pc.negate(table[name].fill_null(0)) for name in reversed(_WORSE))]
+            worst[kind, state] = table.slice(int(np.lexsort([each.to_numpy() for each in order])[0]), 1).to_pylist()[0]
+    hit_topics = dict[tuple[str, str], tuple[FailedTopicRow, ...]]()
     for stage in stages(subject.spec, subject.problem, subject.batches):
-        for scenarios in wanted:
+        for scenarios in failure_kinds:
             key = scenarios.kind, stage.name
             if key in worst:
                 failed = scenarios.sets[worst[key]["scenario"]]
-                hit[key] = tuple(_failed_topics(subject.problem, stage, scenarios, failed))
+                hit_topics[key] = tuple(_failed_topics(subject.problem, stage, scenarios, failed))
     return FailuresSection(
         batches=len(subject.batches),
         kinds=tuple(
@@ -129,43 +129,53 @@ def section(subject: Subject, wanted: Sequence[FailureSets], rows: pa.Table) -> 
                 drawn=each.drawn,
                 confidence=CONFIDENCE if each.drawn else None,
                 worse_at_most=each.worse_at_most,
-                explained=explained(each),
+                explained=coverage_text(each),
                 states=tuple(
-                    _state(of_kind[kind].filter(pc.equal(of_kind[kind]["state"], state)), row, hit.get((kind, state)))
+                    _state_row(
+                        of_kind[kind].filter(pc.equal(of_kind[kind]["state"], state)),
+                        row,
+                        hit_topics.get((kind, state)),
+                    )
                     for (kind, state), row in worst.items()
                     if kind == each.kind
                 ),
             )
-            for each in wanted
+            for each in failure_kinds
         ),
-        scenarios=_scenarios(rows.filter(pc.is_in(rows["of"], pa.array([BROKERS, RACKS])))),
+        scenarios=_scenario_rows(rows.filter(pc.is_in(rows["of"], pa.array([BROKERS, RACKS])))),
         notes=(*subject.notes, *notes(subject)),
     )
 
 
-def _of_brokers_there(subject: Subject, rows: pa.Table) -> pa.Table:
+def _without_absent(subject: Subject, rows: pa.Table) -> pa.Table:
     """The rows without those of absent brokers: today the brokers to be added, after the plan the removed ones."""
     if subject.plan is None:
         return rows
-    ids, stays, known = subject.problem.broker_ids, subject.problem.targets, subject.spec.cluster.brokers
+    ids, is_target, brokers = subject.problem.broker_ids, subject.problem.targets, subject.spec.cluster.brokers
     # A first step may leave replicas on a broker that is to be removed.
-    held = [row.id for row in subject.plan.brokers if row.after.replicas]
-    absent = {TODAY: np.setdiff1d(ids, [broker.id for broker in known]), PLANNED: np.setdiff1d(ids[~stays], held)}
+    holding_ids = [row.id for row in subject.plan.brokers if row.after.replicas]
+    absent = {
+        TODAY: np.setdiff1d(ids, [broker.id for broker in brokers]),
+        PLANNED: np.setdiff1d(ids[~is_target], holding_ids),
+    }
     lists, racks = rows["brokers"].combine_chunks(), pc.equal(rows["of"], RACKS).to_numpy()
-    of_row, sizes = pc.list_parent_indices(lists).to_numpy(), pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-    there = np.ones(len(rows), dtype=bool)
-    for state, missing in absent.items():
-        gone = np.isin(pc.list_flatten(lists).to_numpy(), missing)
-        count = np.bincount(of_row[gone], minlength=len(rows))
+    row_of_item, sizes = (
+        pc.list_parent_indices(lists).to_numpy(),
+        pc.list_value_length(lists).to_numpy(zero_copy_only=False),
+    )
+    is_present = np.ones(len(rows), dtype=bool)
+    for state, absent_ids in absent.items():
+        is_absent = np.isin(pc.list_flatten(lists).to_numpy(), absent_ids)
+        absent_counts = np.bincount(row_of_item[is_absent], minlength=len(rows))
         # In a rack, the other brokers still fail.
-        there &= ~pc.equal(rows["state"], state).to_numpy() | (count < np.where(racks, sizes, 1))
-    return rows.filter(pa.array(there))
+        is_present &= ~pc.equal(rows["state"], state).to_numpy() | (absent_counts < np.where(racks, sizes, 1))
+    return rows.filter(pa.array(is_present))
 
 
 OutcomeRow = Mapping[str, Any]
 
 
-def _state(rows: pa.Table, worst: OutcomeRow, hit: tuple[FailedTopicRow, ...] | None) -> FailureStateRow:
+def _state_row(rows: pa.Table, worst: OutcomeRow, hit_topics: tuple[FailedTopicRow, ...] | None) -> FailureStateRow:
     """How many scenarios of one state have each effect, and the worst scenario."""
     counts = {f"with_{name}": int(pc.sum(pc.greater(rows[name], 0)).as_py() or 0) for name in _COUNTED}
     figures = {name: worst[name] for name in ("failed", *_SHOWN)}
@@ -173,18 +183,18 @@ def _state(rows: pa.Table, worst: OutcomeRow, hit: tuple[FailedTopicRow, ...] | 
         state=worst["state"],
         scenarios=len(rows),
         **counts,
-        worst=WorstFailure(**figures, brokers=tuple(worst["brokers"]), topics=hit or ()),
+        worst=WorstFailure(**figures, brokers=tuple(worst["brokers"]), topics=hit_topics or ()),
     )
 
 
-def _scenarios(rows: pa.Table) -> tuple[FailureRow, ...]:
+def _scenario_rows(rows: pa.Table) -> tuple[FailureRow, ...]:
     """Every single broker and rack, with all states."""
-    grouped = [list(found) for _, found in groupby(rows.to_pylist(), key=itemgetter("of", "scenario"))]
+    grouped = [list(same_scenario) for _, same_scenario in groupby(rows.to_pylist(), key=itemgetter("of", "scenario"))]
     return tuple(
         FailureRow(
-            of=found[0]["of"],
-            failed=found[0]["failed"],
-            brokers=tuple(found[0]["brokers"]),
+            of=same_scenario[0]["of"],
+            failed=same_scenario[0]["failed"],
+            brokers=tuple(same_scenario[0]["brokers"]),
             states=tuple(
                 FailureEffectRow(
                     state=row["state"],
@@ -194,10 +204,10 @@ def _scenarios(rows: pa.Table) -> tuple[FailureRow, ...]:
                         for broker, leaders in zip(row["moved_to"] or (), row["moved_leaders"] or (), strict=True)
                     ),
                 )
-                for row in found
+                for row in same_scenario
             ),
         )
-        for found in grouped
+        for same_scenario in grouped
     )
 
 
@@ -212,22 +222,24 @@ def _failed_topics(
     topics = len(problem.topic_names)
     columns = [problem.topic_of[facts[:, FACTS.index(name)] > 0] for name in _OF_TOPICS]
     counts = np.stack([np.bincount(topic_of, minlength=topics) for topic_of in columns], axis=1)
-    for at in np.flatnonzero(counts.any(axis=1)).tolist():
-        offline, refused, lost = counts[at].tolist()
-        yield FailedTopicRow(topic=problem.topic_names[at], offline=offline, writes_refused=refused, lost=lost)
+    for topic_index in np.flatnonzero(counts.any(axis=1)).tolist():
+        offline, refused, lost = counts[topic_index].tolist()
+        yield FailedTopicRow(topic=problem.topic_names[topic_index], offline=offline, writes_refused=refused, lost=lost)
 
 
 def notes(subject: Subject) -> Iterable[str]:
     """The assumptions behind the numbers."""
     topics = subject.spec.cluster.topics
-    partitions = [part for topic in topics for part in topic.partitions]
-    told = sum(part.isr is not None for part in partitions)
-    behind = sum(1 for part in partitions if part.isr is not None and set(part.isr) != set(part.replicas))
+    partitions = [partition for topic in topics for partition in topic.partitions]
+    stated = sum(partition.isr is not None for partition in partitions)
+    behind = sum(
+        1 for partition in partitions if partition.isr is not None and set(partition.isr) != set(partition.replicas)
+    )
     configs = [in_force(topic, subject.spec.cluster.config_defaults) for topic in topics]
     unclean = sum(config.get("unclean.leader.election.enable") == "true" for config in configs)
     rf_1 = int(((subject.problem.replicas >= 0).sum(axis=1) == 1).sum())
-    if told < len(partitions):
-        yield f"ISR unknown of {counted(len(partitions) - told, 'partition')}: all replicas are assumed to be in sync"
+    if stated < len(partitions):
+        yield f"ISR unknown of {counted(len(partitions) - stated, 'partition')}: all replicas are assumed to be in sync"
     if behind:
         yield f"replicas of {counted(behind, 'partition')} are out of sync today: those don't count as live ones"
     if rf_1:
@@ -248,22 +260,22 @@ def view(document: FailuresDocument) -> View:
     return View(f"{document.cluster}: failures", shown, (document.first_step or "",))
 
 
-def shown_of(found: FailuresSection, plan_id: str | None) -> ViewSection:
+def shown_of(failures: FailuresSection, plan_id: str | None) -> ViewSection:
     """The worst failure of each kind, the topics that it hits, each single broker and rack, and notes."""
-    rows = list(_rows(found))
-    scope = ", ".join(f"{kind_name(kind.of)}: {kind.explained}" for kind in found.kinds)
+    rows = list(_worst_rows(failures))
+    scope = ", ".join(f"{kind_name(kind.of)}: {kind.explained}" for kind in failures.kinds)
     when = "today"
     if plan_id is not None:
         plan = f"plan {plan_id[:12]}"
-        in_batches = f", in {counted(found.batches, 'batch')} of {plan}, and after it"
-        when += in_batches if found.batches else f", as {plan} moves no replica"
+        in_batches = f", in {counted(failures.batches, 'batch')} of {plan}, and after it"
+        when += in_batches if failures.batches else f", as {plan} moves no replica"
     scope = f"Failures simulated {when} ({scope}). Counts are partitions, those of the worst failure."
     blocks = told(
         Lines((Sentence(scope, _LONGEST_SCOPE),), bulleted=False),
-        _worst_failures(rows),
-        Lines(tuple(_topics_hit(rows))),
-        _by_themselves(found),
-        Lines(found.notes, quiet=True),
+        _worst_table(rows),
+        Lines(tuple(_topic_sentences(rows))),
+        _scenario_table(failures),
+        Lines(failures.notes, quiet=True),
     )
     return ViewSection("", blocks)
 
@@ -273,27 +285,27 @@ class _Worst(NamedTuple):
 
     kind: FailureKindRow
     state: FailureStateRow
-    of: str
+    state_name: str
 
 
-def _rows(found: FailuresSection) -> Iterator[_Worst]:
+def _worst_rows(failures: FailuresSection) -> Iterator[_Worst]:
     """For each kind: today, the worst batch, and the plan."""
-    for kind in found.kinds:
+    for kind in failures.kinds:
         between = [state for state in kind.states if state.state not in (TODAY, PLANNED)]
         for state in kind.states:
             if state.state in (TODAY, PLANNED):
                 yield _Worst(kind, state, state.state)
             elif state is between[0]:
                 worst = max(between, key=lambda each: _badness(each.worst))
-                more = f", worst of {len(between)}" if len(between) > 1 else ""
-                yield _Worst(kind, worst, f"{worst.state}{more}")
+                suffix = f", worst of {len(between)}" if len(between) > 1 else ""
+                yield _Worst(kind, worst, f"{worst.state}{suffix}")
 
 
-def _badness(worst: FailureFigures) -> tuple[int, ...]:
-    return tuple(getattr(worst, key) or 0 for key in _WORSE[:5])
+def _badness(figures: FailureFigures) -> tuple[int, ...]:
+    return tuple(getattr(figures, key) or 0 for key in _WORSE[:5])
 
 
-def _worst_failures(rows: Sequence[_Worst]) -> Table[_Worst]:
+def _worst_table(rows: Sequence[_Worst]) -> Table[_Worst]:
     def lost(worst: FailureFigures) -> str:
         copies = f" ({size(worst.lost_bytes)})" if worst.lost and worst.lost_bytes is not None else ""
         return f"{number(worst.lost)}{copies}"
@@ -301,7 +313,7 @@ def _worst_failures(rows: Sequence[_Worst]) -> Table[_Worst]:
     column = Column[_Worst]
     columns = (
         column("Fails", lambda row: kind_name(row.kind.of), numeric=False, grouped=True),
-        column("State", lambda row: row.of, numeric=False),
+        column("State", lambda row: row.state_name, numeric=False),
         column(
             "Take any\noffline",
             lambda row: f"{number(row.state.with_offline)} of {number(row.state.scenarios or row.kind.scenarios)}",
@@ -318,24 +330,24 @@ def _worst_failures(rows: Sequence[_Worst]) -> Table[_Worst]:
     return Table("failure", rows, columns)
 
 
-def kind_name(of: str) -> str:
+def kind_name(kind: str) -> str:
     """`brokers`, `racks`, `pairs`, or `any 3`."""
-    return f"any {of}" if of.isdigit() else of
+    return f"any {kind}" if kind.isdigit() else kind
 
 
-def _topics_hit(rows: Sequence[_Worst]) -> Iterator[Value]:
+def _topic_sentences(rows: Sequence[_Worst]) -> Iterator[Value]:
     """A sentence for each failure that hits topics: the first of them, and the states in which it hits them."""
     states: dict[tuple[str, Value], list[str]] = {}
-    for _, state, of in rows:
-        hit = [row for row in state.worst.topics if row.offline or row.writes_refused]
-        named = list[Value]()
-        for row in hit:
+    for _, state, state_name in rows:
+        hit_rows = [row for row in state.worst.topics if row.offline or row.writes_refused]
+        hit_topics = list[Value]()
+        for row in hit_rows:
             effects = ((row.offline, "offline"), (row.writes_refused - row.offline, "can't be written with acks=all"))
             words = ", ".join(f"{number(count)} {what}" for count, what in effects if count > 0)
-            named.append(Joined((Name(row.topic, 60), f" {words}")))
-        if named:
-            first = Joined(tuple(first_lines(named, _TOPICS_SHOWN, "topic")), "; ")
-            states.setdefault((state.worst.failed, first), []).append(of)
+            hit_topics.append(Joined((Name(row.topic, 60), f" {words}")))
+        if hit_topics:
+            first = Joined(tuple(first_lines(hit_topics, _TOPICS_SHOWN, "topic")), "; ")
+            states.setdefault((state.worst.failed, first), []).append(state_name)
     for (failed, topics), of_states in states.items():
         yield Joined((f"{failed} ({'; '.join(of_states)}): ", topics))
 
@@ -343,18 +355,18 @@ def _topics_hit(rows: Sequence[_Worst]) -> Iterator[Value]:
 _Effect = tuple[str, FailureEffectRow]
 
 
-def _by_themselves(found: FailuresSection) -> Table[_Effect]:
+def _scenario_table(failures: FailuresSection) -> Table[_Effect]:
     """Single brokers and racks, the worst first: today and after the plan."""
     column = Column[_Effect]
 
     def new_leaders(moved: Sequence[MovedToRow]) -> Value:
         """`2: 9, 3: 2`: the brokers that lead more, those with the largest increase first."""
-        most = sorted(moved, key=lambda row: (-row.leaders, row.broker))
-        shown = ", ".join(f"{row.broker}: {number(row.leaders)}" for row in most[:_BROKERS_SHOWN])
-        more = len(most) - _BROKERS_SHOWN
-        return f"{shown}, and {counted(more, 'broker')} more" if more > 0 else shown or None
+        ranked = sorted(moved, key=lambda row: (-row.leaders, row.broker))
+        shown = ", ".join(f"{row.broker}: {number(row.leaders)}" for row in ranked[:_BROKERS_SHOWN])
+        hidden_count = len(ranked) - _BROKERS_SHOWN
+        return f"{shown}, and {counted(hidden_count, 'broker')} more" if hidden_count > 0 else shown or None
 
-    ordered = sorted(found.scenarios, key=lambda each: [-value for value in max(map(_badness, each.states))])
+    ordered = sorted(failures.scenarios, key=lambda each: [-value for value in max(map(_badness, each.states))])
     rows = [[(each.failed, state) for state in each.states if state.state in (TODAY, PLANNED)] for each in ordered]
     columns = (
         column("If it fails", lambda row: Sentence(row[0], _LONGEST_FAILED), numeric=False, grouped=True),

@@ -56,15 +56,15 @@ def measure(cluster: Cluster) -> LoadUnit:
 
 def loads(topics: Iterable[Topic], unit: LoadUnit, added: Iterable[NewPartitions] = ()) -> dict[PartitionKey, int]:
     """The load of each partition, including new ones: a whole number of the unit."""
-    weighed = {
+    partition_loads = {
         (topic.name, each.id): _weight(unit, each.bytes_in_per_sec, each.size_bytes)
         for topic in topics
         for each in topic.partitions
     }
     for new in added:
         weight = _weight(unit, new.bytes_in_per_sec, new.size_bytes)
-        weighed |= {(new.topic, number): weight for number in range(new.first, new.count)}
-    return weighed
+        partition_loads |= {(new.topic, number): weight for number in range(new.first, new.count)}
+    return partition_loads
 
 
 def _weight(unit: LoadUnit, bytes_per_sec: int, size_bytes: int) -> int:
@@ -79,16 +79,16 @@ def resolve(declared: Sequence[ConsumerGroup], cluster: Cluster) -> tuple[Group,
     counts = {topic.name: len(topic.partitions) for topic in cluster.topics}
     racks = dict[PartitionKey, frozenset[str]]()
     if any(member.rack is not None for group in declared for member in group.members):
-        of = {broker.id: broker.rack for broker in cluster.brokers}
+        rack_of = {broker.id: broker.rack for broker in cluster.brokers}
         racks = {
-            (topic.name, each.id): frozenset(rack for rack in map(of.get, each.replicas) if rack is not None)
+            (topic.name, each.id): frozenset(rack for rack in map(rack_of.get, each.replicas) if rack is not None)
             for topic in cluster.topics
             for each in topic.partitions
         }
     groups = list[Group]()
     for group in declared:
         if group.described:
-            groups.append(_observed(group, group.described, counts, racks))
+            groups.append(_described_group(group, group.described, counts, racks))
             continue
         members = {member.id: _subscribed(member.topics, counts) for member in group.members}
         groups.append(_with_owners(group, group.assignor or DEFAULT_ASSIGNOR, counts, members, racks))
@@ -106,8 +106,8 @@ def _with_owners(
     racks = {each.id: each.rack for each in declared.members if each.rack is not None and each.id in members}
     instances = {each.id: each.instance for each in declared.members if each.instance is not None}
     ids = dict(declared.topic_ids)
-    read = _read(counts, members)
-    group = Group(declared.name, assignor, read, members, {}, racks, False, instances, ids, partition_racks)
+    read_counts = _read_counts(counts, members)
+    group = Group(declared.name, assignor, read_counts, members, {}, racks, False, instances, ids, partition_racks)
     return replace(group, owners=assigned(group, assignor, None))
 
 
@@ -119,9 +119,9 @@ def assigned(group: Group, assignor: str, owners: Ownership | None) -> Ownership
     )
 
 
-def _observed(
+def _described_group(
     group: ConsumerGroup,
-    found: DescribedGroup,
+    described: DescribedGroup,
     counts: Mapping[str, int],
     racks: Mapping[PartitionKey, frozenset[str]],
 ) -> Group:
@@ -129,27 +129,27 @@ def _observed(
     else all those that somebody owns.
     """
     declared = {member.id: member for member in group.members}
-    topics = _subscribed(group.topics, counts) or tuple(topic for topic in found.topics if topic in counts)
+    topics = _subscribed(group.topics, counts) or tuple(topic for topic in described.topics if topic in counts)
     members = {
         member: _subscribed(declared[member].topics, counts) if member in declared else topics
-        for member in found.members
+        for member in described.members
     }
-    assignor = group.assignor or (found.assignor if found.assignor in _KNOWN else DEFAULT_ASSIGNOR)
-    owners = {member: list(held) for member, held in found.members.items()}
-    begun = _with_owners(group, assignor, counts, members, racks)
-    return replace(begun, owners=owners, observed=True) if any(owners.values()) else begun
+    assignor = group.assignor or (described.assignor if described.assignor in _KNOWN else DEFAULT_ASSIGNOR)
+    owners = {member: list(partitions) for member, partitions in described.members.items()}
+    assigned_group = _with_owners(group, assignor, counts, members, racks)
+    return replace(assigned_group, owners=owners, observed=True) if any(owners.values()) else assigned_group
 
 
 def _subscribed(patterns: Iterable[str], counts: Mapping[str, int]) -> tuple[str, ...]:
     """The topics that shell-style patterns match, by name."""
-    wanted = list(patterns)
-    return tuple(topic for topic in sorted(counts) if matches_any(topic, wanted))
+    all_patterns = list(patterns)
+    return tuple(topic for topic in sorted(counts) if matches_any(topic, all_patterns))
 
 
-def _read(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> dict[str, int]:
+def _read_counts(counts: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """The partition counts of the topics that any member subscribes to."""
-    wanted = {topic for listed in members.values() for topic in listed}
-    return {topic: counts[topic] for topic in sorted(wanted)}
+    topics = {topic for listed in members.values() for topic in listed}
+    return {topic: counts[topic] for topic in sorted(topics)}
 
 
 # The assignors whose members continue to read the partitions that they keep.
@@ -160,23 +160,26 @@ _MOST_LEAVERS = 32
 
 def spread(owners: Ownership, loads: PartitionLoads) -> MemberSpread:
     """How even ownership is: the most and the fewest partitions, and the most and the least load, of any member."""
-    held = [len(each) for each in owners.values()] or [0]
-    loaded = [*carried(owners, loads).values()] or [0]
-    total = sum(loaded)
+    counts = [len(each) for each in owners.values()] or [0]
+    member_loads = [*loads_by_member(owners, loads).values()] or [0]
+    total = sum(member_loads)
     return MemberSpread(
-        most_partitions=max(held),
-        fewest_partitions=min(held),
-        most_load=max(loaded),
-        fewest_load=min(loaded),
+        most_partitions=max(counts),
+        fewest_partitions=min(counts),
+        most_load=max(member_loads),
+        fewest_load=min(member_loads),
         total_load=total,
-        above_share_percent=round(100 * (max(loaded) * len(owners) / total - 1) if total else 0.0, 3),
+        above_share_percent=round(100 * (max(member_loads) * len(owners) / total - 1) if total else 0.0, 3),
     )
 
 
-def carried(owners: Ownership, loads: PartitionLoads) -> dict[str, int]:
+def loads_by_member(owners: Ownership, loads: PartitionLoads) -> dict[str, int]:
     """The load of each member; members that share a partition each carry an equal part of its load."""
-    sharing = Counter(partition for each in owners.values() for partition in each)
-    return {member: sum(loads.get(one, 0) // sharing[one] for one in each) for member, each in owners.items()}
+    owner_counts = Counter(partition for each in owners.values() for partition in each)
+    return {
+        member: sum(loads.get(one, 0) // owner_counts[one] for one in partitions)
+        for member, partitions in owners.items()
+    }
 
 
 def events(group: Group, grown: Mapping[str, int], loads: PartitionLoads) -> tuple[GroupEventRow, ...]:
@@ -185,20 +188,22 @@ def events(group: Group, grown: Mapping[str, int], loads: PartitionLoads) -> tup
     Each member leaves (in a large group, some); one joins; topics get `grown` partitions; all members read all topics,
     if they don't already.
     """
-    happenings = [*_comings_and_goings(group)]
-    more = {topic: count for topic, count in grown.items() if count > group.counts.get(topic, count)}
-    if more:
-        told = ", ".join(f"{topic} {group.counts[topic]} → {count} partitions" for topic, count in sorted(more.items()))
-        happenings.append((told, replace(group, counts={**group.counts, **more})))
+    changes = [*_comings_and_goings(group)]
+    grown_counts = {topic: count for topic, count in grown.items() if count > group.counts.get(topic, count)}
+    if grown_counts:
+        description = ", ".join(
+            f"{topic} {group.counts[topic]} → {count} partitions" for topic, count in sorted(grown_counts.items())
+        )
+        changes.append((description, replace(group, counts={**group.counts, **grown_counts})))
     if len(set(group.members.values())) > 1:
         every_topic = dict.fromkeys(group.members, tuple(sorted(group.counts)))
-        happenings.append(("all members read all topics", _changed(group, every_topic)))
-    return tuple(_event(what, group, changed, loads) for what, changed in happenings)
+        changes.append(("all members read all topics", _with_members(group, every_topic)))
+    return tuple(_event(event, group, changed, loads) for event, changed in changes)
 
 
-def of_members(group: Group, loads: PartitionLoads) -> tuple[GroupEventRow, ...]:
+def member_events(group: Group, loads: PartitionLoads) -> tuple[GroupEventRow, ...]:
     """Only the events in which a member leaves or joins."""
-    return tuple(_event(what, group, changed, loads) for what, changed in _comings_and_goings(group))
+    return tuple(_event(event, group, changed, loads) for event, changed in _comings_and_goings(group))
 
 
 def reassigned(group: Group) -> Group:
@@ -211,59 +216,59 @@ def _comings_and_goings(group: Group) -> Iterator[tuple[str, Group]]:
     leavers, count = list(group.members), len(group.members)
     if count > _MOST_LEAVERS:
         in_order = sorted(group.members)
-        leavers = [in_order[at * (count - 1) // (_MOST_LEAVERS - 1)] for at in range(_MOST_LEAVERS)]
+        leavers = [in_order[index * (count - 1) // (_MOST_LEAVERS - 1)] for index in range(_MOST_LEAVERS)]
     for member in leavers if count > 1 else []:
         staying = {each: topics for each, topics in group.members.items() if each != member}
-        yield f"{member} leaves", _changed(group, staying)
+        yield f"{member} leaves", _with_members(group, staying)
     if group.members:
-        usual = Counter(group.members.values()).most_common(1)[0][0]
-        yield "a member joins", _changed(group, {**group.members, f"{max(group.members)}+": usual})
+        usual_topics = Counter(group.members.values()).most_common(1)[0][0]
+        yield "a member joins", _with_members(group, {**group.members, f"{max(group.members)}+": usual_topics})
 
 
-def _changed(group: Group, members: Mapping[str, tuple[str, ...]]) -> Group:
-    owners = {member: held for member, held in group.owners.items() if member in members}
-    return replace(group, counts=_read(group.counts, members), members=members, owners=owners)
+def _with_members(group: Group, members: Mapping[str, tuple[str, ...]]) -> Group:
+    owners = {member: partitions for member, partitions in group.owners.items() if member in members}
+    return replace(group, counts=_read_counts(group.counts, members), members=members, owners=owners)
 
 
-def _event(what: str, group: Group, changed: Group, loads: PartitionLoads) -> GroupEventRow:
+def _event(description: str, group: Group, changed_group: Group, loads: PartitionLoads) -> GroupEventRow:
     """What the rebalance of a changed group moves and pauses, compared with the owners before."""
-    after = reassigned(changed)
-    before, now = _held(group.owners), _held(after.owners)
-    known = {each for each, _ in before}
-    moved = [each for each, _ in now - before if each in known]
+    after = reassigned(changed_group)
+    pairs_before, pairs_after = _owner_pairs(group.owners), _owner_pairs(after.owners)
+    owned_before = {each for each, _ in pairs_before}
+    moved = [each for each, _ in pairs_after - pairs_before if each in owned_before]
     return GroupEventRow(
-        what=what,
+        what=description,
         moved=len(moved),
         moved_load=sum(loads.get(each, 0) for each in moved),
-        from_staying=sum(each[0] in after.members.get(member, ()) for each, member in before - now),
-        paused=paused(group, after.owners),
-        new=len({each for each, _ in now} - known),
+        from_staying=sum(each[0] in after.members.get(member, ()) for each, member in pairs_before - pairs_after),
+        paused=count_paused(group, after.owners),
+        new=len({each for each, _ in pairs_after} - owned_before),
         spread=spread(after.owners, loads),
     )
 
 
-def paused(group: Group, after: Ownership) -> int:
+def count_paused(group: Group, after: Ownership) -> int:
     """How many partitions nobody reads while the group changes to the owners `after`.
 
     Share groups don't pause: a member gets a partition without waiting until another gives it up (KIP-932).
     """
     if group.assignor == assignors.SHARE_ASSIGNOR:
         return 0
-    before, now = _held(group.owners), _held(after)
-    going = now - before if group.assignor in COOPERATIVE else now
-    return len({each for each, _ in going} & {each for each, _ in before})
+    pairs_before, pairs_after = _owner_pairs(group.owners), _owner_pairs(after)
+    pausing = pairs_after - pairs_before if group.assignor in COOPERATIVE else pairs_after
+    return len({each for each, _ in pausing} & {each for each, _ in pairs_before})
 
 
-def _held(owners: Mapping[str, Sequence[PartitionKey]]) -> set[tuple[PartitionKey, str]]:
-    return {(partition, member) for member, held in owners.items() for partition in held}
+def _owner_pairs(owners: Mapping[str, Sequence[PartitionKey]]) -> set[tuple[PartitionKey, str]]:
+    return {(partition, member) for member, partitions in owners.items() for partition in partitions}
 
 
-def differing(group: Group) -> str:
+def differing_text(group: Group) -> str:
     """A sentence about members that don't read all of the group's topics; empty if all do."""
-    fewer = [member for member, topics in group.members.items() if len(topics) < len(group.counts)]
-    if not fewer:
+    partial_readers = [member for member, topics in group.members.items() if len(topics) < len(group.counts)]
+    if not partial_readers:
         return ""
-    return f"{counted(len(fewer), 'member')} of {len(group.members)} without some of the group's topics"
+    return f"{counted(len(partial_readers), 'member')} of {len(group.members)} without some of the group's topics"
 
 
 _SEED, _MULTIPLIER, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
@@ -277,13 +282,13 @@ def partition_of(key: bytes, partitions: int) -> int:
 def murmur2(data: bytes) -> int:
     """The 32-bit MurmurHash2 that Kafka uses, unsigned."""
     value = (_SEED ^ len(data)) & _MASK
-    whole = len(data) // 4 * 4
-    for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
+    full_length = len(data) // 4 * 4
+    for offset in range(0, full_length, 4):
+        word = int.from_bytes(data[offset : offset + 4], "little") * _MULTIPLIER & _MASK
         word = (word ^ word >> 24) * _MULTIPLIER & _MASK
         value = (value * _MULTIPLIER & _MASK) ^ word
-    if rest := data[whole:]:
-        value = (value ^ int.from_bytes(rest, "little")) * _MULTIPLIER & _MASK
+    if tail := data[full_length:]:
+        value = (value ^ int.from_bytes(tail, "little")) * _MULTIPLIER & _MASK
     value = (value ^ value >> 13) * _MULTIPLIER & _MASK
     return value ^ value >> 15
 
@@ -298,10 +303,10 @@ def moved_share(before: int, after: int) -> Fraction:
 
 
 ReplicasOf = Mapping[PartitionKey, Collection[int]]
-Racks = Mapping[int, str | None]
+BrokerRacks = Mapping[int, str | None]
 
 
-def changed(before: tuple[ReplicasOf, Racks], after: tuple[ReplicasOf, Racks]) -> frozenset[PartitionKey]:
+def changed(before: tuple[ReplicasOf, BrokerRacks], after: tuple[ReplicasOf, BrokerRacks]) -> frozenset[PartitionKey]:
     """The partitions whose replicas are in another set of racks."""
     return frozenset(
         partition
@@ -310,26 +315,28 @@ def changed(before: tuple[ReplicasOf, Racks], after: tuple[ReplicasOf, Racks]) -
     )
 
 
-def seen_by_brokers(before: tuple[ReplicasOf, Racks], after: tuple[ReplicasOf, Racks]) -> frozenset[PartitionKey]:
+def seen_by_brokers(
+    before: tuple[ReplicasOf, BrokerRacks], after: tuple[ReplicasOf, BrokerRacks]
+) -> frozenset[PartitionKey]:
     """The partitions for which the group coordinator sees the replicas' racks change, even if only for a while.
 
     It counts the racks of all replicas, including those being added; the members' racks and the leader don't matter.
     Source: Kafka 4.3, org.apache.kafka.coordinator.group.Utils.computeTopicHash (KIP-1101).
     """
-    found = []
+    partitions = []
     for partition, replicas in after[0].items():
-        old = before[0].get(partition, ())
-        comes_or_goes = any(after[1].get(broker) is not None for broker in {*replicas} ^ {*old})
+        replicas_before = before[0].get(partition, ())
+        comes_or_goes = any(after[1].get(broker) is not None for broker in {*replicas} ^ {*replicas_before})
         if comes_or_goes or any(before[1].get(broker) != after[1].get(broker) for broker in replicas):
-            found.append(partition)
-    return frozenset(found)
+            partitions.append(partition)
+    return frozenset(partitions)
 
 
-def _racks(replicas: Collection[int], racks: Racks) -> frozenset[str | None]:
+def _racks(replicas: Collection[int], racks: BrokerRacks) -> frozenset[str | None]:
     return frozenset(racks.get(broker) for broker in replicas) - {None}
 
 
-def read_in_rack(group: Group, member: str, replicas: ReplicasOf, racks: Racks) -> int | None:
+def read_in_rack(group: Group, member: str, replicas: ReplicasOf, racks: BrokerRacks) -> int | None:
     """How many of a member's partitions have a replica in its rack to read from (KIP-392); None without a rack."""
     rack = group.racks.get(member)
     if rack is None:

@@ -34,8 +34,8 @@ from planner.whatif.brokers_for_growth import (
     CaseRow,
     GrowthCase,
     at_least,
-    chosen,
     classes_of,
+    fewest_by_class,
 )
 
 FORMAT_VERSION = "1.0"
@@ -54,30 +54,30 @@ class GrowthDocument(GrowthSection, frozen=True, kw_only=True):
     first_step: str | None
 
 
-def document(spec: Spec, cases: Sequence[GrowthCase], now: CaseRow, rows: Sequence[CaseRow]) -> GrowthDocument:
+def document(spec: Spec, cases: Sequence[GrowthCase], today: CaseRow, rows: Sequence[CaseRow]) -> GrowthDocument:
     """The whole document; the arguments are those of `section`."""
-    found, notes = section(spec, cases, now, rows), list[str]()
+    plan_section, notes = section(spec, cases, today, rows), list[str]()
     differs = "planner whatif may choose another plan"
     if spec.week and spec.week.planned_for:
         notes.append(f"planned for mean rates here; with balance.at: busiest hours, {differs}")
     if spec.sweep.choice.rule not in ("asked", "within_budget"):
         notes.append(f"planned by balance here; with sweep.choose, {differs}")
     return GrowthDocument(
-        **structs.asdict(found) | {"notes": (*notes, *found.notes)},
+        **structs.asdict(plan_section) | {"notes": (*notes, *plan_section.notes)},
         format_version=FORMAT_VERSION,
         cluster=spec.cluster.name,
         first_step=_first_step(spec, rows[0]),
     )
 
 
-def section(spec: Spec, cases: Sequence[GrowthCase], now: CaseRow, rows: Sequence[CaseRow]) -> GrowthSection:
-    """A plan's section on growth: `now` is the row of today's assignment, `rows` those of the cases, in order."""
-    base, best = cases[0], chosen(cases, rows)
-    options = (_option(case, row, best) for case, row in zip(cases, rows, strict=True) if case.broker_class)
+def section(spec: Spec, cases: Sequence[GrowthCase], today: CaseRow, rows: Sequence[CaseRow]) -> GrowthSection:
+    """A plan's section on growth: `today` is the row of today's assignment, `rows` those of the cases, in order."""
+    base, fewest_cases = cases[0], fewest_by_class(cases, rows)
+    options = (_option_row(case, row, fewest_cases) for case, row in zip(cases, rows, strict=True) if case.broker_class)
     return GrowthSection(
         months=base.months,
-        assignments=(_lasting(base, "today", now), _lasting(base, PLANNED, rows[0])),
-        brokers=tuple(_broker_rows(base, now, rows[0])),
+        assignments=(_assignment_row(base, "today", today), _assignment_row(base, PLANNED, rows[0])),
+        brokers=tuple(_broker_rows(base, today, rows[0])),
         classes=tuple(
             BrokerClassRow(broker_class=each.name, at_least=at_least(spec, base, each)) for each in classes_of(spec)
         ),
@@ -96,14 +96,14 @@ def _first_step(spec: Spec, planned: CaseRow) -> str | None:
         return None
     parts = (counted(planned["replicas_moved"], "replica"), counted(planned["leaders_changed"], "leader"))
     budget = headline.budget(spec.budget)
-    copied = f"{size(planned['bytes_moved'])}, " if spec.cluster.sizes_known else ""
+    copied_text = f"{size(planned['bytes_moved'])}, " if spec.cluster.sizes_known else ""
     return (
         f"FIRST STEP ONLY (budget: at most {budget}). A plan does a part of this, and all of it takes at least "
-        f"{steps} steps; below is all of it: {copied}{parts[0]} to copy, {parts[1]} to change."
+        f"{steps} steps; below is all of it: {copied_text}{parts[0]} to copy, {parts[1]} to change."
     )
 
 
-def _lasting(case: GrowthCase, name: Literal["today", "as planned"], row: CaseRow) -> GrowthAssignmentRow:
+def _assignment_row(case: GrowthCase, name: Literal["today", "as planned"], row: CaseRow) -> GrowthAssignmentRow:
     """When an assignment reaches its first limit, on which broker, and how many bytes it copies."""
     return GrowthAssignmentRow(
         **structs.asdict(_first_limit(case, row)),
@@ -117,80 +117,80 @@ def _first_limit(case: GrowthCase, row: CaseRow) -> FirstLimit:
     """The first month in which a broker reaches a limit; None without a plan."""
     ids = case.forecast.problem.broker_ids.tolist()
     reached = [
-        (month, at, limit)
+        (month, index, limit)
         for limit, key in (("disk", "disk_month"), ("network", "network_month"))
-        for at, month in enumerate(row.get(key, ()))
+        for index, month in enumerate(row.get(key, ()))
         if month >= 0
     ]
     if not reached:
         return FirstLimit(month=None, broker=None, limit=None)
-    month, at, limit = min(reached)
-    return FirstLimit(month=month, broker=ids[at], limit=limit)
+    month, index, limit = min(reached)
+    return FirstLimit(month=month, broker=ids[index], limit=limit)
 
 
-def _broker_rows(case: GrowthCase, now: CaseRow, planned: CaseRow) -> Iterator[GrowthBrokerRow]:
+def _broker_rows(case: GrowthCase, today: CaseRow, planned: CaseRow) -> Iterator[GrowthBrokerRow]:
     """Each broker's limits and loads; in the case's arrays, -1 means no limit or no rack."""
     problem = case.forecast.problem
     arrays = (problem.broker_ids, problem.broker_racks, case.disk_limit_bytes, case.network_limit)
-    for at, (broker, rack, disk, network) in enumerate(zip(*(each.tolist() for each in arrays), strict=True)):
+    for index, (broker, rack, disk, network) in enumerate(zip(*(each.tolist() for each in arrays), strict=True)):
         yield GrowthBrokerRow(
             id=broker,
             rack=problem.rack_names[rack] if rack >= 0 else None,
             disk_limit_bytes=disk if disk >= 0 else None,
             network_limit=network if network >= 0 else None,
-            today=_load(now, at),
-            planned=_load(planned, at) if planned["feasible"] else None,
+            today=_broker_load(today, index),
+            planned=_broker_load(planned, index) if planned["feasible"] else None,
         )
 
 
-def _load(row: CaseRow, at: int) -> GrowthLoad:
+def _broker_load(row: CaseRow, index: int) -> GrowthLoad:
     """The months in which limits are reached (None: never), and the loads after the last month."""
-    found: CaseRow = {name: row[name][at] for name in GrowthLoad.__struct_fields__}
-    return convert({name: None if value < 0 else value for name, value in found.items()}, GrowthLoad)
+    values: CaseRow = {name: row[name][index] for name in GrowthLoad.__struct_fields__}
+    return convert({name: None if value < 0 else value for name, value in values.items()}, GrowthLoad)
 
 
-def _option(case: GrowthCase, row: CaseRow, best: Mapping[str, str]) -> GrowthOptionRow:
-    planned = row["feasible"]
+def _option_row(case: GrowthCase, row: CaseRow, fewest_cases: Mapping[str, str]) -> GrowthOptionRow:
+    is_planned = row["feasible"]
     fullest = None
-    if planned:
-        stated = case.disk_limit_bytes > 0
-        percent = 100 * np.array(row["size_bytes"], dtype=np.int64)[stated] / case.disk_limit_bytes[stated]
-        fullest = round(float(percent.max()), 2) if stated.any() else None
+    if is_planned:
+        has_limit = case.disk_limit_bytes > 0
+        percent = 100 * np.array(row["size_bytes"], dtype=np.int64)[has_limit] / case.disk_limit_bytes[has_limit]
+        fullest = round(float(percent.max()), 2) if has_limit.any() else None
     return GrowthOptionRow(
         **structs.asdict(_first_limit(case, row)),
         option=case.name,
         broker_class=case.broker_class,
         added=case.added,
         brokers=int(case.forecast.problem.targets.sum()),
-        feasible=planned,
-        holds=planned and row["first"] < 0,
-        fewest=best.get(case.broker_class) == case.name,
+        feasible=is_planned,
+        holds=is_planned and row["first"] < 0,
+        fewest=fewest_cases.get(case.broker_class) == case.name,
         **{name: row.get(name) for name in COPIED},
         fullest_percent=fullest,
     )
 
 
-def _topic_rows(spec: Spec, ahead: Forecast, months: int) -> Iterator[GrowthTopicRow]:
+def _topic_rows(spec: Spec, forecast: Forecast, months: int) -> Iterator[GrowthTopicRow]:
     """Each topic: the rule of its growth, and the bytes of one copy of all its partitions, today and at the end."""
-    problem, then = ahead.problem, ahead.at(months)
+    problem, at_end = forecast.problem, forecast.at(months)
     count = len(problem.topic_names)
-    today_bytes, bytes_then = (sums_at(count, problem.topic_of, each.size_bytes) for each in (problem, then))
-    rated = np.bincount(problem.topic_of, weights=ahead.by_rate, minlength=count) > 0
-    every = topics_after(spec)
-    growth = per_month_ppm(spec.growth.rates, [topic.name for topic in every])
-    for at, topic in enumerate(every):
+    today_bytes, end_bytes = (sums_at(count, problem.topic_of, each.size_bytes) for each in (problem, at_end))
+    has_rate = np.bincount(problem.topic_of, weights=forecast.by_rate, minlength=count) > 0
+    topics = topics_after(spec)
+    growth = per_month_ppm(spec.growth.rates, [topic.name for topic in topics])
+    for index, topic in enumerate(topics):
         rule = "today's bytes"
-        if rated[at]:
-            kept = retention(in_force(topic, spec.cluster.config_defaults))
-            limits = [f"what is written in {duration(round(kept.seconds))}"] if kept.seconds >= 0 else []
-            limits += [f"at most {size(round(kept.size_bytes))} a partition"] if kept.size_bytes >= 0 else []
+        if has_rate[index]:
+            retained = retention(in_force(topic, spec.cluster.config_defaults))
+            limits = [f"what is written in {duration(round(retained.seconds))}"] if retained.seconds >= 0 else []
+            limits += [f"at most {size(round(retained.size_bytes))} a partition"] if retained.size_bytes >= 0 else []
             rule = f"{' and '.join(limits)}, and a segment" if limits else "all that was ever written"
         yield GrowthTopicRow(
             topic=topic.name,
-            per_month_percent=growth[at] / 10_000 if spec.growth.rates else None,
+            per_month_percent=growth[index] / 10_000 if spec.growth.rates else None,
             size=rule,
-            size_bytes=int(today_bytes[at]),
-            size_bytes_then=int(bytes_then[at]),
+            size_bytes=int(today_bytes[index]),
+            size_bytes_then=int(end_bytes[index]),
         )
 
 
@@ -201,40 +201,40 @@ def _notes(spec: Spec, cases: Sequence[GrowthCase]) -> Iterator[str]:
     capped = np.logical_or.reduce([each.forecast.capped(each.months) for each in cases])
     if capped.any():
         most = min(each.forecast.most for each in cases)
-        named = first_names([problem.topic_names[at] for at in np.unique(problem.topic_of[capped])])
+        names = first_names([problem.topic_names[index] for index in np.unique(problem.topic_of[capped])])
         shown = f"sizes and rates are counted up to {size(most)} (or {size(most)}/s) a replica"
-        yield f"{shown}, so these topics and their brokers have more than is shown: {named}"
+        yield f"{shown}, so these topics and their brokers have more than is shown: {names}"
     if not spec.growth.rates:
         yield "neither growth nor cluster.load states growth: it counts as 0 %, and sizes grow only up to retention"
     if not spec.cluster.sizes_known:
         yield "sizes are unknown (no cluster.state.sizes): they are estimated from rates and retention"
     idle = int(((problem.bytes_in_per_sec == 0) & (problem.replicas[:, 0] >= 0)).sum())
     if idle:
-        which = f"{counted(idle, 'partition')} without bytes_in (cluster.rates), or with 0"
-        yield f"{which}: sizes grow by the rate of growth alone"
+        idle_text = f"{counted(idle, 'partition')} without bytes_in (cluster.rates), or with 0"
+        yield f"{idle_text}: sizes grow by the rate of growth alone"
     if (base.disk_limit_bytes[problem.targets] < 0).any():
         yield "brokers without capacity.disk have no disk limit"
     if (base.network_limit[problem.targets] < 0).any():
         yield "brokers without capacity.network have no network limit"
-    if strange := list(_unlike_retention(base.forecast)):
-        named = first_names(strange)
-        yield f"stored bytes are under a third or over 3 times of what rates and retention give; check both: {named}"
+    if unlike := list(_unlike_retention(base.forecast)):
+        names = first_names(unlike)
+        yield f"stored bytes are under a third or over 3 times of what rates and retention give; check both: {names}"
     yield from spec.cluster.outgrown
     yield "retention and segments are Kafka's defaults (7 days, 1 GiB) where a topic's configuration doesn't state them"
     yield WHEN_REACHED
 
 
-def _unlike_retention(ahead: Forecast) -> Iterator[str]:
+def _unlike_retention(forecast: Forecast) -> Iterator[str]:
     """Topics whose bytes today are far from what their rates write within their retention."""
-    problem = ahead.problem
-    kept = np.minimum(problem.bytes_in_per_sec * ahead.age_today * MONTH_SECONDS, ahead.cap)
-    limited = (ahead.by_rate > 0) & np.isfinite(kept) & (problem.size_bytes > 0)
-    stored, made = (
-        np.bincount(problem.topic_of[limited], each[limited], len(problem.topic_names))
-        for each in (problem.size_bytes, kept)
+    problem = forecast.problem
+    retained = np.minimum(problem.bytes_in_per_sec * forecast.age_today * MONTH_SECONDS, forecast.cap)
+    is_limited = (forecast.by_rate > 0) & np.isfinite(retained) & (problem.size_bytes > 0)
+    stored, written = (
+        np.bincount(problem.topic_of[is_limited], each[is_limited], len(problem.topic_names))
+        for each in (problem.size_bytes, retained)
     )
-    for name, has, makes in zip(problem.topic_names, stored, made, strict=True):
-        if has and not 1 / 3 <= has / max(1.0, makes) <= 3:
+    for name, stored_bytes, written_bytes in zip(problem.topic_names, stored, written, strict=True):
+        if stored_bytes and not 1 / 3 <= stored_bytes / max(1.0, written_bytes) <= 3:
             yield name
 
 
@@ -243,59 +243,59 @@ def view(document: GrowthDocument) -> View:
     return View(f"{document.cluster}: growth", (shown_of(document),), (document.first_step or "",))
 
 
-def shown_of(found: GrowthSection) -> ViewSection:
+def shown_of(growth: GrowthSection) -> ViewSection:
     """How long each assignment lasts, when each broker is full, which brokers would help, and what grows."""
-    tables = (_brokers(found), _options(found), _topics(found))
-    return ViewSection("", told(Lines(tuple(_verdicts(found))), *tables, Lines(found.notes, quiet=True)))
+    tables = (_broker_table(growth), _option_table(growth), _topic_table(growth))
+    return ViewSection("", told(Lines(tuple(_verdicts(growth))), *tables, Lines(growth.notes, quiet=True)))
 
 
-def _verdicts(found: GrowthSection) -> Iterator[str]:
-    limits = [limit for row in found.brokers for limit in (row.disk_limit_bytes, row.network_limit)]
+def _verdicts(growth: GrowthSection) -> Iterator[str]:
+    limits = [limit for row in growth.brokers for limit in (row.disk_limit_bytes, row.network_limit)]
     if limits and set(limits) == {None}:
         yield "No broker states capacity.disk or capacity.network: there is no limit to reach."
         return
-    for each in found.assignments:
+    for each in growth.assignments:
         name = "Today's assignment" if each.assignment == "today" else "The planned assignment"
         moved = f", after copying {size(each.bytes_moved)}" if each.bytes_moved else ""
         if not each.feasible:
             yield f"{name} isn't possible: no plan keeps every rule."
         elif each.month is None:
-            yield f"{name} lasts all {found.months} months{moved}."
+            yield f"{name} lasts all {growth.months} months{moved}."
         elif each.month == 0:
             yield f"{name} is above a limit from the start{moved}: broker {each.broker}, {each.limit}."
         else:
             limit = f"when broker {each.broker} reaches its {each.limit} limit"
             yield f"{name} lasts until month {each.month}, {limit}{moved}."
-    if not _lasts_as_planned(found):
-        yield from _helped(found)
+    if not _lasts_as_planned(growth):
+        yield from _help_sentences(growth)
 
 
-def _lasts_as_planned(found: GrowthSection) -> bool:
-    return any(each.assignment == PLANNED and each.feasible and each.month is None for each in found.assignments)
+def _lasts_as_planned(growth: GrowthSection) -> bool:
+    return any(each.assignment == PLANNED and each.feasible and each.month is None for each in growth.assignments)
 
 
-def _helped(found: GrowthSection) -> Iterator[str]:
+def _help_sentences(growth: GrowthSection) -> Iterator[str]:
     """For each class, how many more brokers make the cluster last; else what was tried, and what is too few."""
-    fewest = {option.broker_class: option for option in found.options if option.fewest}
+    fewest = {option.broker_class: option for option in growth.options if option.fewest}
     for option in fewest.values():
         copied = size(option.bytes_moved)
-        yield f"With {option.option} more it lasts all {found.months} months; its plan copies {copied}."
-    for kind in found.classes:
-        tried = [option.added for option in found.options if option.broker_class == kind.broker_class]
-        if kind.broker_class in fewest:
+        yield f"With {option.option} more it lasts all {growth.months} months; its plan copies {copied}."
+    for class_row in growth.classes:
+        counts = [option.added for option in growth.options if option.broker_class == class_row.broker_class]
+        if class_row.broker_class in fewest:
             continue
-        if tried:
-            fewer = f", and fewer than {kind.at_least:,} can't" if kind.at_least > 1 else ""
-            yield f"Class {kind.broker_class}: no plan made with {ranges(tried)} more lasts that long{fewer}."
-        elif kind.at_least > 0:
-            yield f"Class {kind.broker_class}: it takes at least {kind.at_least:,} more: {_TOO_MANY}."
+        if counts:
+            fewer = f", and fewer than {class_row.at_least:,} can't" if class_row.at_least > 1 else ""
+            yield f"Class {class_row.broker_class}: no plan made with {ranges(counts)} more lasts that long{fewer}."
+        elif class_row.at_least > 0:
+            yield f"Class {class_row.broker_class}: it takes at least {class_row.at_least:,} more: {_TOO_MANY}."
 
 
-def _brokers(found: GrowthSection) -> Table[GrowthBrokerRow]:
+def _broker_table(growth: GrowthSection) -> Table[GrowthBrokerRow]:
     """The brokers; those that reach a limit first come first."""
     column = Column[GrowthBrokerRow]
 
-    def held(state: GrowthLoad | None) -> Value:
+    def stored(state: GrowthLoad | None) -> Value:
         return None if state is None else Quantity(state.size_bytes, "bytes")
 
     def month(state: GrowthLoad | None, key: str) -> Value:
@@ -307,12 +307,12 @@ def _brokers(found: GrowthSection) -> Table[GrowthBrokerRow]:
         months = [each for state in states for each in (state.disk_month, state.network_month) if each is not None]
         return min(months, default=1 << 30)
 
-    then = f"Bytes in {found.months} months: "
+    heading = f"Bytes in {growth.months} months: "
     # A limit that no broker has gets no column.
-    disks = any(row.disk_limit_bytes is not None for row in found.brokers)
-    networks = any(row.network_limit is not None for row in found.brokers)
+    has_disks = any(row.disk_limit_bytes is not None for row in growth.brokers)
+    has_networks = any(row.network_limit is not None for row in growth.brokers)
 
-    def full(name: str, key: str) -> tuple[Column[GrowthBrokerRow], ...]:
+    def full_columns(name: str, key: str) -> tuple[Column[GrowthBrokerRow], ...]:
         return (
             column(f"{name} full:\nas today", lambda row: month(row.today, key)),
             column(f"{name} full: as planned", lambda row: month(row.planned, key), narrow="\nas planned"),
@@ -322,30 +322,30 @@ def _brokers(found: GrowthSection) -> Table[GrowthBrokerRow]:
         column("Broker", lambda row: str(row.id)),
         column("Rack", lambda row: None if row.rack is None else Name(row.rack, _LONGEST_RACK), numeric=False),
         column("Disk\nlimit", lambda row: Quantity(row.disk_limit_bytes, "bytes")),
-        column(f"{then}as today", lambda row: held(row.today), narrow=f"in {found.months} months:\nas today"),
-        column(f"{then}as planned", lambda row: held(row.planned), narrow="\nas planned"),
-        *(full("Disk", "disk_month") if disks else ()),
-        *(full("Network", "network_month") if networks else ()),
+        column(f"{heading}as today", lambda row: stored(row.today), narrow=f"in {growth.months} months:\nas today"),
+        column(f"{heading}as planned", lambda row: stored(row.planned), narrow="\nas planned"),
+        *(full_columns("Disk", "disk_month") if has_disks else ()),
+        *(full_columns("Network", "network_month") if has_networks else ()),
     )
-    ordered = sorted(found.brokers, key=lambda each: (soonest(each), each.id))
+    ordered = sorted(growth.brokers, key=lambda each: (soonest(each), each.id))
     return Table("broker", ordered, columns, most=_BROKERS_SHOWN)
 
 
-def _options(found: GrowthSection) -> Table[GrowthOptionRow]:
+def _option_table(growth: GrowthSection) -> Table[GrowthOptionRow]:
     column = Column[GrowthOptionRow]
 
     def lasts(row: GrowthOptionRow) -> str:
         return "all months" if row.holds else f"until month {row.month}" if row.feasible else "no plan"
 
-    tried = {(option.broker_class, option.added) for option in found.options}
-    least = {each.broker_class: max(each.at_least, 1) for each in found.classes}
+    tried_options = {(option.broker_class, option.added) for option in growth.options}
+    least = {each.broker_class: max(each.at_least, 1) for each in growth.classes}
 
     def fewest(row: GrowthOptionRow) -> str:
-        if not row.fewest or _lasts_as_planned(found):  # none are needed
+        if not row.fewest or _lasts_as_planned(growth):  # none are needed
             return ""
-        kind = row.broker_class
-        every = all((kind, count) in tried for count in range(least.get(kind, 1), row.added))
-        return " (fewest)" if every else " (fewest tried)"
+        class_name = row.broker_class
+        all_tried = all((class_name, count) in tried_options for count in range(least.get(class_name, 1), row.added))
+        return " (fewest)" if all_tried else " (fewest tried)"
 
     columns = (
         column("Added brokers", lambda row: Sentence(f"{row.option}{fewest(row)}", 50), numeric=False),
@@ -359,10 +359,10 @@ def _options(found: GrowthSection) -> Table[GrowthOptionRow]:
         column("Leaders\nchanged", attrgetter("leaders_changed")),
         column("Fullest disk\nof its limit", lambda row: Quantity(row.fullest_percent, "%")),
     )
-    return Table("option", found.options, columns)
+    return Table("option", growth.options, columns)
 
 
-def _topics(found: GrowthSection) -> Table[GrowthTopicRow]:
+def _topic_table(growth: GrowthSection) -> Table[GrowthTopicRow]:
     """The topics; those that grow by the most bytes come first."""
     column = Column[GrowthTopicRow]
     columns = (
@@ -370,7 +370,7 @@ def _topics(found: GrowthSection) -> Table[GrowthTopicRow]:
         column("Growth\nper month", lambda row: Quantity(row.per_month_percent, "%")),
         column("Grows from", attrgetter("size"), numeric=False),
         column("Today", lambda row: Quantity(row.size_bytes, "bytes")),
-        column(f"In {found.months} months", lambda row: Quantity(row.size_bytes_then, "bytes")),
+        column(f"In {growth.months} months", lambda row: Quantity(row.size_bytes_then, "bytes")),
     )
-    ordered = sorted(found.topics, key=lambda each: (each.size_bytes - each.size_bytes_then, each.topic))
+    ordered = sorted(growth.topics, key=lambda each: (each.size_bytes - each.size_bytes_then, each.topic))
     return Table("topic", ordered, columns, most=_TOPICS_SHOWN)

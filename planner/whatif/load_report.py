@@ -76,40 +76,40 @@ class LoadSummary:
 
 def summary(rows: pa.Table, about: load_history.About) -> LoadSummary:
     """The summary of a profile's rows (PROFILE_SCHEMA)."""
-    of, names = load_history.topics_of(rows)
+    topic_of, names = load_history.topics_of(rows)
     per_month, coverage, *columns = (
         np.asarray(rows[name].cast("double").fill_null(np.nan)) for name in ("growth_per_month", "coverage", *_SUMMED)
     )
-    growth = load_history.topic_growth(of, len(names), per_month, columns[1])
-    ends = load_history.topic_ends(of, growth, coverage, about.span)
+    growth = load_history.topic_growth(topic_of, len(names), per_month, columns[1])
+    ends = load_history.topic_ends(topic_of, growth, coverage, about.span)
     weeks = [_hour_rows(rows[name]) for name in ("hours_in", "hours_out")]
-    week_in = _sums(weeks[0], of, len(names))
-    sums = [_sums(each, of, len(names)) for each in columns]
-    by_topic = zip(names, np.bincount(of), *sums, week_in, growth, ends, strict=True)
+    week_in = _sums(weeks[0], topic_of, len(names))
+    topic_sums = [_sums(each, topic_of, len(names)) for each in columns]
+    by_topic = zip(names, np.bincount(topic_of), *topic_sums, week_in, growth, ends, strict=True)
     topics = [
         LoadedTopic(
             name,
             int(count),
-            None if isnan(held) else int(held),
-            _known(rate_in),
-            _known(rate_out),
+            None if isnan(stored) else int(stored),
+            _or_none(rate_in),
+            _or_none(rate_out),
             int(np.nanargmax(week)) if np.nan_to_num(week).any() else None,
             None if np.isnan(week).all() else float(np.nanmax(week)),
-            _known(grows),
+            _or_none(grows),
             round(end, 6),
         )
-        for name, count, held, rate_in, rate_out, week, grows, end in by_topic
+        for name, count, stored, rate_in, rate_out, week, grows, end in by_topic
     ]
-    whole = np.zeros_like(of)
-    size, mean_in, mean_out = (_sums(each, whole, 1)[0] for each in columns)
-    week_of = zip(*(_sums(each, whole, 1)[0] for each in weeks), strict=True)
-    hours = [BusyHour(hour, *map(_known, rates)) for hour, rates in enumerate(week_of)]
+    one_group = np.zeros_like(topic_of)
+    size, mean_in, mean_out = (_sums(each, one_group, 1)[0] for each in columns)
+    cluster_hours = zip(*(_sums(each, one_group, 1)[0] for each in weeks), strict=True)
+    hours = [BusyHour(hour, *map(_or_none, rates)) for hour, rates in enumerate(cluster_hours)]
     return LoadSummary(
         about,
-        len(of),
+        len(topic_of),
         None if isnan(size) else int(size),
-        _known(mean_in),
-        _known(mean_out),
+        _or_none(mean_in),
+        _or_none(mean_out),
         {name: int(np.isnan(each).sum()) for name, each in zip(_SUMMED, columns, strict=True)},
         tuple(sorted(hours, key=lambda each: (-(each.rate_in or 0), each.hour))),
         tuple(sorted(topics, key=lambda each: (-(each.mean_in or 0), each.topic))),
@@ -119,16 +119,16 @@ def summary(rows: pa.Table, about: load_history.About) -> LoadSummary:
 _SUMMED = {"size_bytes": "size", "bytes_in_per_sec_mean": "rate of writes", "bytes_out_per_sec_mean": "rate of reads"}
 
 
-def _sums(values: FloatArray, of: LongArray, groups: int) -> FloatArray:
+def _sums(values: FloatArray, group_of: LongArray, groups: int) -> FloatArray:
     """(G, ...): the sums of the known values (N, ...) of each group's partitions; NaN if none is known."""
     total: FloatArray = np.zeros((groups, *values.shape[1:]))
-    known = np.zeros(total.shape, dtype=bool)
-    np.add.at(total, of, np.nan_to_num(values))
-    np.logical_or.at(known, of, ~np.isnan(values))
-    return np.where(known, total, np.nan)
+    is_known = np.zeros(total.shape, dtype=bool)
+    np.add.at(total, group_of, np.nan_to_num(values))
+    np.logical_or.at(is_known, group_of, ~np.isnan(values))
+    return np.where(is_known, total, np.nan)
 
 
-def _known(value: float) -> float | None:
+def _or_none(value: float) -> float | None:
     return None if isnan(value) else float(value)
 
 
@@ -138,48 +138,48 @@ def _hour_rows(column: pa.ChunkedArray) -> FloatArray:
     return flat.reshape(-1, load_history.HOURS_OF_WEEK)
 
 
-def view(of: LoadSummary) -> View:
+def view(profile: LoadSummary) -> View:
     """The output of `planner load --show`."""
-    history, hours, topics = blocks(of)
+    history, hours, topics = blocks(profile)
     return View("Load profile", (ViewSection("", told(history[0], hours, topics, *history[1:])),))
 
 
-def blocks(of: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table[LoadedTopic]]:
+def blocks(profile: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table[LoadedTopic]]:
     """The history with its flaws; the busiest hours; the busiest topics."""
-    span = of.about.span
+    span = profile.about.span
     first, end = (datetime.fromtimestamp(hour * load_history.HOUR_SECONDS, UTC) for hour in (span.first, span.end))
     facts = Facts(
         (
             ("History", f"{first:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC ({counted(span.hours, 'hour')})"),
-            ("Partitions", f"{counted(of.partitions, 'partition')} of {counted(len(of.topics), 'topic')}"),
-            ("Stored, one copy", Quantity(of.size_bytes, "bytes")),
-            ("Written, mean", Quantity(of.mean_in, _RATE)),
-            ("Read, mean", Quantity(of.mean_out, _RATE)),
+            ("Partitions", f"{counted(profile.partitions, 'partition')} of {counted(len(profile.topics), 'topic')}"),
+            ("Stored, one copy", Quantity(profile.size_bytes, "bytes")),
+            ("Written, mean", Quantity(profile.mean_in, _RATE)),
+            ("Read, mean", Quantity(profile.mean_out, _RATE)),
         )
     )
     lacking = (
         f"{counted(count, 'partition')} without a {_SUMMED[name]}, which the sums leave out"
-        for name, count in of.lacking.items()
-        if 0 < count < of.partitions
+        for name, count in profile.lacking.items()
+        if 0 < count < profile.partitions
     )
-    times = {topic.topic: topic.at_end for topic in of.topics}
-    found = (*load_history.doubts(span), *load_history.outgrown(span, times), *lacking, *_flaws(of.about.findings))
+    times = {topic.topic: topic.at_end for topic in profile.topics}
+    flaws = (*load_history.doubts(span), *load_history.outgrown(span, times), *lacking, *_flaws(profile.about.findings))
     column = Column[BusyHour]
     columns = (
-        column("Busiest hours", lambda row: load_history.hour_name(row.hour, of.about.time_zone), numeric=False),
+        column("Busiest hours", lambda row: load_history.hour_name(row.hour, profile.about.time_zone), numeric=False),
         column("Written", lambda row: Quantity(row.rate_in, _RATE)),
         column("Read", lambda row: Quantity(row.rate_out, _RATE)),
     )
-    busy = [each for each in of.hours if each.rate_in or each.rate_out]
-    hours = Table("hour", busy, columns, most=_HOURS_SHOWN)
-    return (facts, Lines(found, quiet=True)), hours, _topics(of)
+    busy_hours = [each for each in profile.hours if each.rate_in or each.rate_out]
+    hours = Table("hour", busy_hours, columns, most=_HOURS_SHOWN)
+    return (facts, Lines(flaws, quiet=True)), hours, _topic_table(profile)
 
 
-def _topics(of: LoadSummary) -> Table[LoadedTopic]:
+def _topic_table(profile: LoadSummary) -> Table[LoadedTopic]:
     column = Column[LoadedTopic]
 
     def busiest(row: LoadedTopic) -> str | None:
-        return None if row.busiest_hour is None else load_history.hour_name(row.busiest_hour, of.about.time_zone)
+        return None if row.busiest_hour is None else load_history.hour_name(row.busiest_hour, profile.about.time_zone)
 
     def growth(row: LoadedTopic) -> Quantity:
         return Quantity(None if row.growth_per_month is None else round(100 * row.growth_per_month, 3), "%")
@@ -194,7 +194,7 @@ def _topics(of: LoadSummary) -> Table[LoadedTopic]:
         column("Written then", lambda row: Quantity(row.busiest_in, _RATE)),
         column("Growth per month", growth),
     )
-    return Table("topic", of.topics, columns, most=_TOPICS_SHOWN)
+    return Table("topic", profile.topics, columns, most=_TOPICS_SHOWN)
 
 
 _FLAW_NAMES = {
@@ -216,11 +216,11 @@ def _flaws(findings: load_history.Findings) -> Iterator[str]:
         if count := findings.counts.get(key, 0):
             noun, _, rest = words.partition(" ")
             yield f"{number(count)} {noun}{'' if count == 1 else 's'} {rest}"
-    for topic, why in list(findings.untrusted.items())[:_UNTRUSTED_SHOWN]:
-        yield f"topic {topic} can't be trusted: {why}"
-    more = len(findings.untrusted) - _UNTRUSTED_SHOWN
-    if more > 0:
-        yield f"{counted(more, 'more topic')} can't be trusted"
+    for topic, reason in list(findings.untrusted.items())[:_UNTRUSTED_SHOWN]:
+        yield f"topic {topic} can't be trusted: {reason}"
+    hidden_count = len(findings.untrusted) - _UNTRUSTED_SHOWN
+    if hidden_count > 0:
+        yield f"{counted(hidden_count, 'more topic')} can't be trusted"
 
 
 if TYPE_CHECKING:
@@ -249,46 +249,46 @@ class TopicTrend:
 
 def page(rows: pa.Table, about: load_history.About) -> bytes:
     """The page of a profile's rows (PROFILE_SCHEMA); equal rows give equal bytes."""
-    of = summary(rows, about)
-    names = [each.topic for each in of.topics if each.mean_in or each.mean_out]
-    known = trends(rows, names[:_TRENDS])
+    profile = summary(rows, about)
+    names = [each.topic for each in profile.topics if each.mean_in or each.mean_out]
+    known_trends = trends(rows, names[:_TRENDS])
     with plot_svg.settings():
-        drawings = [("week", _week(rows)), ("topics", _topic_weeks(rows, names[:_WEEKS]))] if names else []
-        drawings += [("growth", _trends(known))] if known else []
-        drawn = {name: plot_svg.finished(name, drawing) for name, drawing in drawings}
-    facts, hours, topics = blocks(of)
+        drawings = [("week", _week_drawing(rows)), ("topics", _topic_drawing(rows, names[:_WEEKS]))] if names else []
+        drawings += [("growth", _trend_drawing(known_trends))] if known_trends else []
+        plots = {name: plot_svg.finished(name, drawing) for name, drawing in drawings}
+    facts, hours, topics = blocks(profile)
     sections = [ViewSection("History", facts, "history")]
     for name, title, table in (("week", "Busiest hours", hours), ("topics", "Busiest topics", topics)):
-        named = replace(table, title=title.lower())
-        sections += [ViewSection(title, (named,), name, name)] if name in drawn else []
-    if known:
-        sections.append(ViewSection("Growth", (_trend_table(known),), "growth", "growth"))
-    return html.view_page(View("Load profile", tuple(sections)), drawn)
+        titled = replace(table, title=title.lower())
+        sections += [ViewSection(title, (titled,), name, name)] if name in plots else []
+    if known_trends:
+        sections.append(ViewSection("Growth", (_trend_table(known_trends),), "growth", "growth"))
+    return html.view_page(View("Load profile", tuple(sections)), plots)
 
 
 def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
     """The trends of these topics, in the same order, without topics whose growth is unknown."""
-    of, names = load_history.topics_of(rows)
+    topic_of, names = load_history.topics_of(rows)
     growth, low, high, rates = (
         np.asarray(rows[name].cast("double").fill_null(np.nan))
         for name in ("growth_per_month", "growth_low", "growth_high", "bytes_in_per_sec_mean")
     )
-    ends = (np.where(np.isnan(end), growth, end) for end in (low, high))
-    means = [load_history.topic_growth(of, len(names), each, rates).tolist() for each in (growth, *ends)]
-    found = {name: TopicTrend(name, *each) for name, *each in zip(names, *means, strict=True) if not isnan(each[0])}
-    return tuple(found[topic] for topic in topics if topic in found)
+    bounds = (np.where(np.isnan(end), growth, end) for end in (low, high))
+    means = [load_history.topic_growth(topic_of, len(names), each, rates).tolist() for each in (growth, *bounds)]
+    by_topic = {name: TopicTrend(name, *each) for name, *each in zip(names, *means, strict=True) if not isnan(each[0])}
+    return tuple(by_topic[topic] for topic in topics if topic in by_topic)
 
 
-def _weeks(rows: pa.Table, name: str, topic: str | None = None) -> FloatArray:
+def _week_rates(rows: pa.Table, name: str, topic: str | None = None) -> FloatArray:
     """(168,): bytes/s of all topics, or of one, in each hour of the week; 0 if unknown."""
-    of = rows if topic is None else rows.filter(pc.equal(rows["topic"], topic))
-    total: FloatArray = np.nansum(_hour_rows(of[name]), axis=0)
+    topic_rows = rows if topic is None else rows.filter(pc.equal(rows["topic"], topic))
+    total: FloatArray = np.nansum(_hour_rows(topic_rows[name]), axis=0)
     return total
 
 
-def _week(rows: pa.Table) -> Drawing:
+def _week_drawing(rows: pa.Table) -> Drawing:
     figure, (axes,) = plot_axes.panels(1, 160)
-    ways = (("in", "written", _weeks(rows, "hours_in")), ("out", "read", _weeks(rows, "hours_out")))
+    ways = (("in", "written", _week_rates(rows, "hours_in")), ("out", "read", _week_rates(rows, "hours_out")))
     marks = {}
     for role, words, week in ways:
         plot_axes.lines(axes, role, [_points(week)], [COLOR[role]])
@@ -303,14 +303,14 @@ def _week(rows: pa.Table) -> Drawing:
 _IN_WORDS = "An hour is the mean of the same hour of all weeks of the history; the week begins on Monday, 00:00 UTC."
 
 
-def _topic_weeks(rows: pa.Table, topics: Sequence[str]) -> Drawing:
+def _topic_drawing(rows: pa.Table, topics: Sequence[str]) -> Drawing:
     """A panel for each topic."""
     figure, panels = plot_axes.panels(len(topics), 60)
     marks = {}
-    for at, (axes, topic) in enumerate(zip(panels, topics, strict=True), start=1):
-        week = _weeks(rows, "hours_in", topic)
-        plot_axes.lines(axes, f"topic{at}", [_points(week)], [COLOR["in"]])
-        marks[f"topic{at}"] = [Mark(f"topic-{at}", f"{formats.printable(topic, _LONGEST_NAME)}: {_in_words(week)}")]
+    for n, (axes, topic) in enumerate(zip(panels, topics, strict=True), start=1):
+        week = _week_rates(rows, "hours_in", topic)
+        plot_axes.lines(axes, f"topic{n}", [_points(week)], [COLOR["in"]])
+        marks[f"topic{n}"] = [Mark(f"topic-{n}", f"{formats.printable(topic, _LONGEST_NAME)}: {_in_words(week)}")]
         _set_scale(axes, float(week.max()))
         plot_axes.heading(axes, formats.printable(topic, _LONGEST_NAME))
     _name_days(panels[-1])
@@ -337,31 +337,29 @@ def _name_days(axes: Axes) -> None:
     plot_axes.under_axis(axes, [(24 * day + 12, name[:3]) for day, name in enumerate(load_history.DAYS)])
 
 
-def _trends(known: Sequence[TopicTrend]) -> Drawing:
+def _trend_drawing(topic_trends: Sequence[TopicTrend]) -> Drawing:
     """One row per topic, with the estimate inside its interval."""
-    labels = [formats.printable(each.topic, _LONGEST_LABEL) for each in known]
-    figure, (axes,) = plot_axes.panels(1, 18 * len(known), left=plot_axes.room(labels))
-    shown = 100 * np.array([(each.low, each.growth, each.high) for each in known])
-    shown = shown.clip(_LEAST_SHOWN, _MOST_SHOWN)
-    least, most = min(-1.0, float(shown.min())), max(1.0, float(shown.max()))
+    labels = [formats.printable(each.topic, _LONGEST_LABEL) for each in topic_trends]
+    figure, (axes,) = plot_axes.panels(1, 18 * len(topic_trends), left=plot_axes.room(labels))
+    percents = 100 * np.array([(each.low, each.growth, each.high) for each in topic_trends])
+    percents = percents.clip(_LEAST_SHOWN, _MOST_SHOWN)
+    least, most = min(-1.0, float(percents.min())), max(1.0, float(percents.max()))
     # The least width of an interval, and half the width of an estimate, so that both are visible.
     stroke = (most - least) / 300
-    intervals = [(low, max(high, low + stroke), at - 0.1, at + 0.1) for at, (low, _, high) in enumerate(shown.tolist())]
+    intervals = [(low, max(high, low + stroke), y - 0.1, y + 0.1) for y, (low, _, high) in enumerate(percents.tolist())]
     plot_axes.boxes(axes, "interval", intervals, COLOR["before"])
-    estimates = [(mid - stroke, mid + stroke, at - 0.35, at + 0.35) for at, (_, mid, _) in enumerate(shown.tolist())]
+    estimates = [(mid - stroke, mid + stroke, y - 0.35, y + 0.35) for y, (_, mid, _) in enumerate(percents.tolist())]
     plot_axes.boxes(axes, "estimate", estimates, COLOR["after"])
     axes.set_xlim(least - 3 * stroke, most + 3 * stroke)
-    axes.set_ylim(len(known) - 0.5, -0.5)
+    axes.set_ylim(len(topic_trends) - 0.5, -0.5)
     plot_axes.beside_axis(axes, list(enumerate(labels)))
     plot_axes.amounts(axes, "x", formats.percent)
     plot_axes.heading(axes, "growth per month")
     titles = []
-    for each in known:
+    for each in topic_trends:
         growth, low, high = (formats.percent(round(100 * value, 3)) for value in (each.growth, each.low, each.high))
         titles.append(f"{formats.printable(each.topic, _LONGEST_NAME)}: {growth} per month, {low} to {high}")
-    marks = {
-        gid: [Mark(f"{gid}-{at}", title) for at, title in enumerate(titles, 1)] for gid in ("interval", "estimate")
-    }
+    marks = {gid: [Mark(f"{gid}-{n}", title) for n, title in enumerate(titles, 1)] for gid in ("interval", "estimate")}
     return Drawing(figure, "The trend of the busiest topics", _TREND_IN_WORDS, marks)
 
 
@@ -371,7 +369,7 @@ _TREND_IN_WORDS = (
 )
 
 
-def _trend_table(known: Sequence[TopicTrend]) -> Table[TopicTrend]:
+def _trend_table(topic_trends: Sequence[TopicTrend]) -> Table[TopicTrend]:
     column = Column[TopicTrend]
     columns = (
         column("Topic", lambda row: Name(row.topic, _LONGEST_NAME), numeric=False),
@@ -379,4 +377,4 @@ def _trend_table(known: Sequence[TopicTrend]) -> Table[TopicTrend]:
         column("at least", lambda row: Quantity(round(100 * row.low, 3), "%")),
         column("at most", lambda row: Quantity(round(100 * row.high, 3), "%")),
     )
-    return Table("topic", known, columns, title="growth per month")
+    return Table("topic", topic_trends, columns, title="growth per month")

@@ -41,8 +41,8 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
     """The steps to restart every broker of a spec, from today's cluster; at most `at_most` brokers in each."""
     subject, cluster = Subject.of(spec, None), spec.cluster
     # If configurations are listed without min.insync.replicas, it is Kafka's default, 1.
-    listed = CONFIGS_UNKNOWN not in cluster.notes and len(spec.inputs) > 1
-    topics = () if listed else sorted(cluster.topics, key=lambda each: each.name)
+    is_listed = CONFIGS_UNKNOWN not in cluster.notes and len(spec.inputs) > 1
+    topics = () if is_listed else sorted(cluster.topics, key=lambda each: each.name)
     unstated = tuple(each.name for each in topics if MIN_INSYNC not in in_force(each, cluster.config_defaults))
     problem = subject.problem
     today = next(iter(stages(subject.spec, problem, ()))).first
@@ -59,8 +59,8 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
         partitions=problem.rows,
         states_sha256=hashlib.sha256(states(spec)).hexdigest(),
         min_insync_unknown=unstated,
-        leaderless=judge._named(np.flatnonzero(today.leaders < 0)),
-        steps=tuple(judge.row(place, *group) for place, group in enumerate(judge.groups(at_most), start=1)),
+        leaderless=judge._by_topic(np.flatnonzero(today.leaders < 0)),
+        steps=tuple(judge.row(number, *group) for number, group in enumerate(judge.groups(at_most), start=1)),
         notes=tuple(_notes(subject, judge, unstated)),
     ).identified()
 
@@ -68,9 +68,9 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
 def states(spec: Spec) -> bytes:
     """The role's states.json: each partition's replica list today, as Kafka's tools print it."""
     lists = {
-        partition_name(topic.name, part.id): [replica_list(part.replicas)]
+        partition_name(topic.name, partition.id): [replica_list(partition.replicas)]
         for topic in spec.cluster.topics
-        for part in topic.partitions
+        for partition in topic.partitions
     }
     return canonical_json(lists).encode()
 
@@ -86,7 +86,7 @@ def _notes(subject: Subject, judge: "RestartJudge", unstated: Sequence[str]) -> 
     refused = int(judge.today[:, FACTS.index("writes_refused")].sum())
     if refused:
         yield f"{counted(refused, 'partition')} can't be written with acks=all today, whatever restarts"
-    yield from (said for _, said in down(part for topic in subject.spec.cluster.topics for part in topic.partitions))
+    yield from (note for _, note in down(part for topic in subject.spec.cluster.topics for part in topic.partitions))
     yield from notes(subject)
     yield (
         "controllers that aren't brokers aren't in these steps: restart them one at a time, the active one last; where "
@@ -118,97 +118,97 @@ class RestartJudge:
         """The partitions of each broker, ascending; a step can change only these, so it is judged only by them."""
         slots = np.argsort(self.rows.replicas, axis=None, kind="stable")
         starts = np.searchsorted(self.rows.replicas.ravel()[slots], np.arange(len(self.problem.broker_ids) + 1))
-        held = slots // self.rows.replicas.shape[1]
-        return [np.sort(held[first:last]) for first, last in pairwise(starts)]
+        replica_rows = slots // self.rows.replicas.shape[1]
+        return [np.sort(replica_rows[first:last]) for first, last in pairwise(starts)]
 
     def groups(self, at_most: int | None) -> Iterator[tuple[list[int], str | None]]:
         """The brokers of each step, and why a rack's brokers are apart; brokers without a rack come last."""
         ids, racks = self.problem.broker_ids, self.problem.broker_racks
         for rack in range(len(self.problem.rack_names)):
             brokers = sorted(np.flatnonzero(racks == rack).tolist(), key=ids.__getitem__)
-            yield from self._apart(brokers, at_most or len(ids))
+            yield from self._split_rack(brokers, at_most or len(ids))
         for broker in sorted(np.flatnonzero(racks < 0).tolist(), key=ids.__getitem__):
             yield [broker], "a broker without a rack restarts alone"
 
-    def _apart(self, brokers: Sequence[int], at_most: int) -> Iterator[tuple[list[int], str | None]]:
+    def _split_rack(self, brokers: Sequence[int], at_most: int) -> Iterator[tuple[list[int], str | None]]:
         """A rack's brokers in as few steps as first fit finds, in the order of their ids."""
         if not self.harm(brokers) and 0 < len(brokers) <= at_most:
             yield [*brokers], None
             return
-        together, alone = list[tuple[list[int], str | None]](), list[tuple[list[int], str | None]]()
+        shared_steps, single_steps = list[tuple[list[int], str | None]](), list[tuple[list[int], str | None]]()
         for broker in brokers:
-            if by_itself := self.harm([broker]):
-                alone.append(([broker], f"alone: {by_itself}"))
+            if own_harm := self.harm([broker]):
+                single_steps.append(([broker], f"alone: {own_harm}"))
                 continue
-            why = None
-            for group, _ in together:
-                others, full = ranges(self.problem.broker_ids[group].tolist()), len(group) == at_most
-                said = f"--at-most {at_most} keeps it apart from {others}" if full else self.harm([*group, broker])
-                if not said:
+            reason = None
+            for group, _ in shared_steps:
+                others, is_full = ranges(self.problem.broker_ids[group].tolist()), len(group) == at_most
+                harm = f"--at-most {at_most} keeps it apart from {others}" if is_full else self.harm([*group, broker])
+                if not harm:
                     group.append(broker)
                     break
-                why = why or (said if full else f"not with {others}: {said}")
+                reason = reason or (harm if is_full else f"not with {others}: {harm}")
             else:
-                together.append(([broker], why))
-        yield from sorted([*together, *alone], key=lambda found: self.problem.broker_ids[found[0][0]])
+                shared_steps.append(([broker], reason))
+        yield from sorted([*shared_steps, *single_steps], key=lambda step: self.problem.broker_ids[step[0][0]])
 
     def harm(self, brokers: Sequence[int]) -> str:
         """New harm to a partition if these brokers are down together; empty if there is none."""
         rows, harmed = self.partitions(brokers), self._harmed(brokers)
-        for name, what in _HARMS.items():
-            if len(hit := np.flatnonzero(harmed[name])):
-                return f"{self._name(int(rows[hit[0]]))} would {what}"
+        for name, effect in _HARMS.items():
+            if len(hit_rows := np.flatnonzero(harmed[name])):
+                return f"{self._name(int(rows[hit_rows[0]]))} would {effect}"
         # All replicas are in sync before each step, also those that aren't today.
-        together = np.isin(self.rows.replicas[rows], brokers).sum(axis=1) > 1
-        shared = np.flatnonzero(self.unstated[rows] & together)
-        return f"{self._name(int(rows[shared[0]]))} may refuse writes" if len(shared) else ""
+        is_shared = np.isin(self.rows.replicas[rows], brokers).sum(axis=1) > 1
+        shared_rows = np.flatnonzero(self.unstated[rows] & is_shared)
+        return f"{self._name(int(rows[shared_rows[0]]))} may refuse writes" if len(shared_rows) else ""
 
-    def row(self, place: int, brokers: Sequence[int], apart: str | None) -> RestartStepRow:
+    def row(self, number: int, brokers: Sequence[int], apart: str | None) -> RestartStepRow:
         """The effects of a step on its partitions."""
-        rows, new = self.partitions(brokers), self._harmed(brokers)
-        alone, leaders = self._one_from(brokers), self.rows.leaders[rows]
+        rows, harmed = self.partitions(brokers), self._harmed(brokers)
+        one_more, leaders = self._one_failure_from(brokers), self.rows.leaders[rows]
         moved = self._without(brokers)[0].facts[:, FACTS.index("leaders_moved")]
-        led = np.isin(leaders, brokers)
-        preferred = led & (leaders == self.rows.replicas[rows, 0])
-        several = (self.rows.replicas[rows] >= 0).sum(axis=1) > 1
+        is_led = np.isin(leaders, brokers)
+        is_preferred = is_led & (leaders == self.rows.replicas[rows, 0])
+        has_others = (self.rows.replicas[rows] >= 0).sum(axis=1) > 1
         rack = int(self.problem.broker_racks[brokers[0]])
         return RestartStepRow(
-            number=place,
+            number=number,
             rack=self.problem.rack_names[rack] if rack >= 0 else None,
             brokers=tuple(sorted(self.problem.broker_ids[[*brokers]].tolist())),
             apart=apart,
             leaders_moved=int(moved.sum()),
-            writes_refused=self._named(rows[new["writes_refused"]]),
-            offline=self._named(rows[new["offline"]]),
-            unclean=self._named(rows[new["unclean"]]),
-            one_from_refused=self._named(rows[alone["writes_refused"] & ~new["writes_refused"]]),
-            one_from_offline=self._named(rows[alone["offline"] & ~new["offline"]]),
-            elect=self._named(rows[preferred & several]),
-            left_with_others=int((led & ~preferred & several).sum()),
+            writes_refused=self._by_topic(rows[harmed["writes_refused"]]),
+            offline=self._by_topic(rows[harmed["offline"]]),
+            unclean=self._by_topic(rows[harmed["unclean"]]),
+            one_from_refused=self._by_topic(rows[one_more["writes_refused"] & ~harmed["writes_refused"]]),
+            one_from_offline=self._by_topic(rows[one_more["offline"] & ~harmed["offline"]]),
+            elect=self._by_topic(rows[is_preferred & has_others]),
+            left_with_others=int((is_led & ~is_preferred & has_others).sum()),
         )
 
     def _harmed(self, brokers: Sequence[int]) -> dict[str, BoolArray]:
         """Which partitions of these brokers get each harm without them: today, or with all replicas in sync."""
-        found = []
+        exceeds = []
         for judge in (self, self.in_sync):
-            found.append(judge._without(brokers)[0].facts > judge.today[self.partitions(brokers)])
-        return {name: (found[0] | found[1])[:, FACTS.index(name)] for name in _HARMS}
+            exceeds.append(judge._without(brokers)[0].facts > judge.today[self.partitions(brokers)])
+        return {name: (exceeds[0] | exceeds[1])[:, FACTS.index(name)] for name in _HARMS}
 
-    def _one_from(self, brokers: Sequence[int]) -> dict[str, BoolArray]:
+    def _one_failure_from(self, brokers: Sequence[int]) -> dict[str, BoolArray]:
         """Which partitions of these brokers one more failure harms: today, or with all replicas in sync."""
         refused, offline = list[BoolArray](), list[BoolArray]()
         for judge in (self, self.in_sync):
-            found, felt = judge._without(brokers)
-            refused.append(felt & found.scarce)
-            offline.append(felt & (found.facts[:, FACTS.index("at_risk")] > 0))
+            result, is_felt = judge._without(brokers)
+            refused.append(is_felt & result.scarce)
+            offline.append(is_felt & (result.facts[:, FACTS.index("at_risk")] > 0))
         return {"writes_refused": refused[0] | refused[1], "offline": offline[0] | offline[1]}
 
     def _without(self, brokers: Sequence[int]) -> tuple[Outcome, BoolArray]:
         """The outcome for the partitions of these brokers without them, and whether a replica in sync restarts."""
-        taken = self.rows.take(self.partitions(brokers))
-        failed = np.isin(taken.replicas, brokers)
-        felt: BoolArray = np.any(failed & taken.in_sync, axis=1)
-        return outcome(taken, failed), felt
+        states = self.rows.take(self.partitions(brokers))
+        failed = np.isin(states.replicas, brokers)
+        is_felt: BoolArray = np.any(failed & states.in_sync, axis=1)
+        return outcome(states, failed), is_felt
 
     def partitions(self, brokers: Sequence[int]) -> LongArray:
         """(n,): the partitions with a replica on one of these brokers, ascending."""
@@ -217,12 +217,12 @@ class RestartJudge:
     def _name(self, row: int) -> str:
         return f"{self.problem.topic_names[self.problem.topic_of[row]]}-{self.problem.partition_ids[row]}"
 
-    def _named(self, rows: LongArray) -> Partitions:
+    def _by_topic(self, rows: LongArray) -> Partitions:
         """Partitions by topic, sorted by name."""
         keys = zip(self.problem.topic_of[rows].tolist(), self.problem.partition_ids[rows].tolist(), strict=True)
         return tuple(
-            TopicPartitions(topic=self.problem.topic_names[topic], partitions=tuple(part for _, part in found))
-            for topic, found in groupby(sorted(keys), key=lambda key: key[0])
+            TopicPartitions(topic=self.problem.topic_names[topic], partitions=tuple(number for _, number in group))
+            for topic, group in groupby(sorted(keys), key=lambda key: key[0])
         )
 
 
@@ -233,7 +233,7 @@ def view(document: RestartDocument) -> View:
     blocks = told(
         Lines((Sentence(f"{scope}: {_verdict(document)}", _LONGEST),), bulleted=False),
         _table(document),
-        Lines(tuple(_felt(document))),
+        Lines(tuple(_effect_sentences(document))),
         Lines(document.notes, quiet=True),
     )
     return View(f"{document.cluster}: restart", (ViewSection("", blocks),))
@@ -242,8 +242,8 @@ def view(document: RestartDocument) -> View:
 def _verdict(document: RestartDocument) -> str:
     """Whether a producer with acks=all notices the restart, in a phrase."""
     if not document.refusing:
-        known = ", as far as min.insync.replicas is known" if document.min_insync_unknown else ""
-        return f"no partition refuses writes with acks=all or is without a leader{known}"
+        caveat = ", as far as min.insync.replicas is known" if document.min_insync_unknown else ""
+        return f"no partition refuses writes with acks=all or is without a leader{caveat}"
     steps = ", ".join(str(step.number) for step in document.refusing)
     lost = ", or lose records" if any(step.unclean for step in document.steps) else ""
     # A partition without a leader has no replica that could take writes, whatever min.insync.replicas is.
@@ -274,30 +274,30 @@ def _table(document: RestartDocument) -> Table[RestartStepRow]:
     return Table("step", document.steps, columns)
 
 
-def _felt(document: RestartDocument) -> Iterator[Value]:
+def _effect_sentences(document: RestartDocument) -> Iterator[Value]:
     """The effects of each step with the first partitions, why brokers are apart, and which leaders don't return."""
     for step in document.steps:
         offline = {name for each in step.offline for name in each.names}
-        for partitions, what, told_already in (
+        for partitions, effect, told_names in (
             (step.offline, "no leader", set[str]()),
             (step.writes_refused, "writes with acks=all refused", offline),
             (step.unclean, "led by a replica out of sync, so that records are lost", set[str]()),
         ):
-            named = list[Value]()
+            topics = list[Value]()
             for each in partitions:
                 pairs = zip(each.partitions, each.names, strict=True)
-                ids = [number for number, name in pairs if name not in told_already]
+                ids = [number for number, name in pairs if name not in told_names]
                 if ids:
                     listed = first_names([*map(str, ids)], _PARTITIONS_SHOWN)
-                    named.append(Joined((Name(each.topic, 60), f" {listed}")))
-            if named:
-                first = Joined(tuple(first_lines(named, _TOPICS_SHOWN, "topic")), "; ")
-                yield Joined((f"step {step.number}, {what}: ", first))
+                    topics.append(Joined((Name(each.topic, 60), f" {listed}")))
+            if topics:
+                shown = Joined(tuple(first_lines(topics, _TOPICS_SHOWN, "topic")), "; ")
+                yield Joined((f"step {step.number}, {effect}: ", shown))
         if step.apart and step not in document.refusing:  # else its refused writes say why it is alone
             yield Sentence(f"step {step.number}, broker {step.brokers[0]}: {step.apart}", _LONGEST)
-    left = sum(step.left_with_others for step in document.steps)
-    if left:
+    not_preferred = sum(step.left_with_others for step in document.steps)
+    if not_preferred:
         yield (
-            f"{counted(left, 'partition')} not led by the preferred leader today: no election makes "
+            f"{counted(not_preferred, 'partition')} not led by the preferred leader today: no election makes "
             "today's leader lead again after its restart"
         )

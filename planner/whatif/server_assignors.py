@@ -38,30 +38,30 @@ class ServerGroup:
     ) -> None:
         names = sorted(counts, key=utf16_key)
         self.counts, self.members = counts, members
-        self.ids = {name: (0, at) for at, name in enumerate(names)}
+        self.ids = {name: (0, index) for index, name in enumerate(names)}
         for name in topic_ids.keys() & self.ids.keys():
-            raw = urlsafe_b64decode(f"{topic_ids[name]}==")
+            id_bytes = urlsafe_b64decode(f"{topic_ids[name]}==")
             # Kafka compares topic ids by their two signed halves.
-            self.ids[name] = int.from_bytes(raw[:8], signed=True), int.from_bytes(raw[8:], signed=True)
+            self.ids[name] = int.from_bytes(id_bytes[:8], signed=True), int.from_bytes(id_bytes[8:], signed=True)
         # A subscription is a HashSet of names.
         self.topics = [*JavaHashMap.of(names, string_hash, 4 * len(names) // 3 + 1)]
         self.order = [*JavaHashMap.of(sorted(members, key=utf16_key), string_hash)]
-        self.owned = {member: self._as_held(owned.get(member, ())) for member in self.order}
+        self.owned = {member: self._in_map_order(owned.get(member, ())) for member in self.order}
         self.alike = len({frozenset(topics) for topics in members.values()}) <= 1
 
-    def _as_held(self, owned: Iterable[PartitionKey]) -> dict[str, list[int]]:
+    def _in_map_order(self, owned: Iterable[PartitionKey]) -> dict[str, list[int]]:
         """A member's partitions by topic, both in the order of the coordinator's hash maps."""
-        held: dict[str, list[int]] = {}
+        by_topic: dict[str, list[int]] = {}
         for topic, partition in sorted(set(owned), key=lambda each: (utf16_key(each[0]), each[1])):
             if 0 <= partition < self.counts.get(topic, 0):
-                held.setdefault(topic, []).append(partition)
-        topics = JavaHashMap.of(held, self.topic_hash)
-        return {topic: [*JavaHashMap.of(held[topic], int, 4 * len(held[topic]) // 3 + 1)] for topic in topics}
+                by_topic.setdefault(topic, []).append(partition)
+        topics = JavaHashMap.of(by_topic, self.topic_hash)
+        return {topic: [*JavaHashMap.of(by_topic[topic], int, 4 * len(by_topic[topic]) // 3 + 1)] for topic in topics}
 
     def topic_hash(self, topic: str) -> int:
         """`Uuid.hashCode` of the topic's id."""
-        both = self.ids[topic][0] ^ self.ids[topic][1]
-        return (both >> 32 ^ both) & 0xFFFFFFFF
+        folded = self.ids[topic][0] ^ self.ids[topic][1]
+        return (folded >> 32 ^ folded) & 0xFFFFFFFF
 
     def partition_hash(self, partition: PartitionKey) -> int:
         """`TopicIdPartition.hashCode`."""
@@ -74,48 +74,48 @@ def uniform(group: ServerGroup) -> Ownership:
     If all members read the same topics, members with too many partitions give up their last ones, and others get them.
     """
     if not group.alike:
-        return _Unlike(group).balanced()
-    assigned = {(topic, each) for held in group.owned.values() for topic in held for each in held[topic]}
+        return _Heterogeneous(group).balanced()
+    assigned = {(topic, each) for by_topic in group.owned.values() for topic in by_topic for each in by_topic[topic]}
     topics = JavaHashMap.of(group.topics, group.topic_hash, 4 * len(group.topics) // 3 + 1)
     free = [(topic, each) for topic in topics for each in range(group.counts[topic]) if (topic, each) not in assigned]
     least, larger = divmod(sum(group.counts.values()), max(len(group.order), 1))
     owners: Ownership = {}
-    room: list[int] = []
-    for number, member in enumerate(group.order):
-        extra = larger > 0
-        quota = least + extra
+    quotas: list[int] = []
+    for index, member in enumerate(group.order):
+        gets_extra = larger > 0
+        quota = least + gets_extra
         owners[member] = []
         for topic, partitions in group.owned[member].items():
-            stay = partitions[:quota]
-            quota -= len(stay)
-            owners[member] += [(topic, each) for each in stay]
-            free += [(topic, each) for each in partitions[len(stay) :]]
+            kept = partitions[:quota]
+            quota -= len(kept)
+            owners[member] += [(topic, each) for each in kept]
+            free += [(topic, each) for each in partitions[len(kept) :]]
         # A later member gets the extra partition, as long as enough members are left to take all extra partitions.
-        if quota > 0 and extra and len(group.order) - number > larger:
-            quota, extra = quota - 1, False
-        larger -= extra
-        room.append(quota)
-    rest = iter(free)
-    for member, quota in zip(group.order, room, strict=True):
-        owners[member] += islice(rest, quota)
+        if quota > 0 and gets_extra and len(group.order) - index > larger:
+            quota, gets_extra = quota - 1, False
+        larger -= gets_extra
+        quotas.append(quota)
+    remaining = iter(free)
+    for member, quota in zip(group.order, quotas, strict=True):
+        owners[member] += islice(remaining, quota)
     return owners
 
 
-class _Unlike:
+class _Heterogeneous:
     """UniformHeterogeneousAssignmentBuilder: each topic to its least loaded readers; then topics are evened out."""
 
     def __init__(self, group: ServerGroup) -> None:
         counts, members = group.counts, group.members
         self.members = group.order
-        self.readers = {t: [at for at, member in enumerate(group.order) if t in members[member]] for t in counts}
-        self.owner = {topic: [-1] * count for topic, count in counts.items()}
+        self.readers = {t: [index for index, member in enumerate(group.order) if t in members[member]] for t in counts}
+        self.owner_lists = {topic: [-1] * count for topic, count in counts.items()}
         self.sizes = [0] * len(group.order)
-        for at, member in enumerate(group.order):
+        for index, member in enumerate(group.order):
             for topic, partitions in group.owned[member].items():
                 if topic in members[member]:
-                    self.sizes[at] += len(partitions)
-                    for each in partitions:
-                        self.owner[topic][each] = at
+                    self.sizes[index] += len(partitions)
+                    for partition in partitions:
+                        self.owner_lists[topic][partition] = index
         # Topics with the most partitions per reader come first.
         self.topics = sorted(
             counts, key=lambda t: (-counts[t] / len(self.readers[t]), len(self.readers[t]), group.ids[t])
@@ -125,51 +125,51 @@ class _Unlike:
         """The owners after unowned partitions are assigned and members with most have given to those with fewest."""
         for topic in self.topics:
             levels = _Levels(self.readers[topic], self.sizes)
-            for partition, owner in enumerate(self.owner[topic]):
+            for partition, owner in enumerate(self.owner_lists[topic]):
                 if owner < 0:
                     self._give(topic, partition, levels.next_least())
         movable = [topic for topic in self.topics if len(self.readers[topic]) > 1]
-        last = -1
-        for number, topic in list(enumerate(movable)) * _ROUNDS:
-            if number == last:
+        last_moved = -1
+        for index, topic in list(enumerate(movable)) * _ROUNDS:
+            if index == last_moved:
                 break
-            if self._even(topic) or last < 0:
-                last = number
+            if self._even_out(topic) or last_moved < 0:
+                last_moved = index
         owners: Ownership = {member: [] for member in self.members}
-        for topic, theirs in self.owner.items():
-            for partition, owner in enumerate(theirs):
+        for topic, owner_list in self.owner_lists.items():
+            for partition, owner in enumerate(owner_list):
                 owners[self.members[owner]].append((topic, partition))
         return owners
 
-    def _even(self, topic: str) -> bool:
+    def _even_out(self, topic: str) -> bool:
         """Moves the topic's partitions among its readers as long as this makes them more equal; True if any moved."""
         levels = _Levels(self.readers[topic], self.sizes)
         if levels.most - levels.least <= 3:  # sizes differ by at most 1: each level is one beyond them
             return False
-        theirs: dict[int, list[int]] = {}
-        for partition, owner in enumerate(self.owner[topic]):
-            theirs.setdefault(owner, []).append(partition)
-        moved = False
+        by_owner: dict[int, list[int]] = {}
+        for partition, owner in enumerate(self.owner_lists[topic]):
+            by_owner.setdefault(owner, []).append(partition)
+        has_moved = False
         while levels.most - levels.least > 1:
             source = levels.next_most()
-            while source >= 0 and not theirs.get(source):
+            while source >= 0 and not by_owner.get(source):
                 levels.exclude_most()
                 source = levels.next_most()
             if source < 0:
                 break
-            partition = theirs[source].pop()
+            partition = by_owner[source].pop()
             target = levels.next_least()
             if levels.most - levels.least <= 1:
                 break
             self._give(topic, partition, target)
-            moved = True
-        return moved
+            has_moved = True
+        return has_moved
 
     def _give(self, topic: str, partition: int, member: int) -> None:
-        before = self.owner[topic][partition]
+        before = self.owner_lists[topic][partition]
         if before >= 0:
             self.sizes[before] -= 1
-        self.owner[topic][partition] = member
+        self.owner_lists[topic][partition] = member
         self.sizes[member] += 1
 
 
@@ -212,20 +212,20 @@ class _Levels:
 
     def exclude_most(self) -> None:
         """Takes the member of the last `next_most` out of the range, because it has no partition to give up."""
-        at, self.most_end = self.next_high + 1, self.most_end - 1
-        self.readers[at], self.readers[self.most_end] = self.readers[self.most_end], self.readers[at]
+        position, self.most_end = self.next_high + 1, self.most_end - 1
+        self.readers[position], self.readers[self.most_end] = self.readers[self.most_end], self.readers[position]
 
 
 def simple(group: ServerGroup) -> Ownership:
     """SimpleAssignor of share groups: if there are more members than partitions, several members share each one."""
     owners: Ownership = {member: [] for member in group.order}
     # Members that read the same topics are dealt all partitions at once; other members topic after topic.
-    for dealt in [group.topics] if group.alike else [[topic] for topic in group.topics]:
-        sharing = _Sharing(group, dealt)
+    for topics in [group.topics] if group.alike else [[topic] for topic in group.topics]:
+        sharing = _Sharing(group, topics)
         sharing.take_away()
         sharing.deal()
-        for member, theirs in zip(group.order, sharing.theirs, strict=True):
-            owners[member] += theirs
+        for member, partitions in zip(group.order, sharing.owned, strict=True):
+            owners[member] += partitions
     return owners
 
 
@@ -237,49 +237,49 @@ class _Sharing:
 
     def __init__(self, group: ServerGroup, topics: Sequence[str]) -> None:
         self.partitions = [(topic, each) for topic in topics for each in range(group.counts[topic])]
-        self.readers = [at for at, member in enumerate(group.order) if not {*topics}.isdisjoint(group.members[member])]
+        self.readers = [i for i, member in enumerate(group.order) if not {*topics}.isdisjoint(group.members[member])]
         self.readers_each = -(-len(self.readers) // max(len(self.partitions), 1))
-        share = self.readers_each * len(self.partitions) / max(len(self.readers), 1)
-        self.wanted = [0] * len(group.order)
-        for at, member in enumerate(self.readers):
-            self.wanted[member] = ceil(share * (at + 1)) - ceil(share * at)
-        hashed = group.partition_hash if group.alike else itemgetter(1)
-        self.shared = JavaHashMap[PartitionKey, JavaHashMap[int, None]](hashed, 4 * (len(self.partitions) + 1) // 3 + 1)
-        self.theirs = [JavaHashMap[PartitionKey, None](hashed) for _ in group.order]
-        for at, name in enumerate(group.order):
+        mean_quota = self.readers_each * len(self.partitions) / max(len(self.readers), 1)
+        self.quotas = [0] * len(group.order)
+        for index, member in enumerate(self.readers):
+            self.quotas[member] = ceil(mean_quota * (index + 1)) - ceil(mean_quota * index)
+        hasher = group.partition_hash if group.alike else itemgetter(1)
+        self.shared = JavaHashMap[PartitionKey, JavaHashMap[int, None]](hasher, 4 * (len(self.partitions) + 1) // 3 + 1)
+        self.owned = [JavaHashMap[PartitionKey, None](hasher) for _ in group.order]
+        for index, name in enumerate(group.order):
             for topic, numbers in group.owned[name].items():
                 for partition in [(topic, each) for each in numbers if topic in topics]:
-                    self.shared.compute_if_absent(partition, JavaHashMap(int))[at] = None
-                    self.theirs[at][partition] = None
+                    self.shared.compute_if_absent(partition, JavaHashMap(int))[index] = None
+                    self.owned[index][partition] = None
 
     def take_away(self) -> None:
         """Takes partitions from members above their share, then from partitions with too many readers."""
-        for member, kept in enumerate(self.theirs):
-            for partition in [*kept][: max(len(kept) - self.wanted[member], 0)]:
-                del kept[partition], self.shared[partition][member]
+        for member, owned in enumerate(self.owned):
+            for partition in [*owned][: max(len(owned) - self.quotas[member], 0)]:
+                del owned[partition], self.shared[partition][member]
         for partition, readers in self.shared.items():
             for member in [*readers][: max(len(readers) - self.readers_each, 0)]:
-                del self.theirs[member][partition], readers[member]
+                del self.owned[member][partition], readers[member]
 
     def deal(self) -> None:
         """Deals partitions with too few readers to the members below their share, in turn."""
         for partition in self.partitions:
             self.shared.compute_if_absent(partition, JavaHashMap(int))
-        unfilled = [member for member in self.readers if len(self.theirs[member]) < self.wanted[member]]
-        turn, given = 0, False
+        unfilled = [member for member in self.readers if len(self.owned[member]) < self.quotas[member]]
+        turn, has_given = 0, False
         for partition, readers in self.shared.items():
             missing = self.readers_each - len(readers)
             while missing > 0 and unfilled:
                 if turn == len(unfilled):
-                    if not given:
+                    if not has_given:
                         break
-                    turn, given = 0, False
+                    turn, has_given = 0, False
                 member = unfilled[turn]
                 turn += 1
                 if member not in readers:
                     # Kafka doesn't add the member to the readers here, so it may get the same partition again.
-                    self.theirs[member][partition] = None
-                    missing, given = missing - 1, True
-                    if len(self.theirs[member]) >= self.wanted[member]:
+                    self.owned[member][partition] = None
+                    missing, has_given = missing - 1, True
+                    if len(self.owned[member]) >= self.quotas[member]:
                         turn -= 1
                         del unfilled[turn]

@@ -24,30 +24,30 @@ _SHOWN, _POINTS_NAMED = 12, 12
 _OF_ALL = ("disk", "network", "replicas")
 
 
-def document(spec: Spec, wanted: Sequence[Combination], today: CaseRow, rows: Sequence[CaseRow]) -> SizesDocument:
+def document(spec: Spec, candidates: Sequence[Combination], today: CaseRow, rows: Sequence[CaseRow]) -> SizesDocument:
     """The whole document: `today` is the row of today's cluster, `rows` those of the combinations, in order."""
     months = sizing_of(spec).months
     drafts = [
         SizeRow(
             **row,
-            broker_class=of.broker_class,
-            per_rack=of.per_rack,
-            keeps_others=of.keeps,
-            added=len(of.added),
-            removed=len(of.removed),
-            price=_price(spec_of(spec, of)),
+            broker_class=candidate.broker_class,
+            per_rack=candidate.per_rack,
+            keeps_others=candidate.keeps,
+            added=len(candidate.added),
+            removed=len(candidate.removed),
+            price=_price(spec_of(spec, candidate)),
             on_front=False,
         )
-        for of, row in zip(wanted, rows, strict=True)
+        for candidate, row in zip(candidates, rows, strict=True)
     ]
-    held = [row for row in drafts if row.holds]
+    lasting = [row for row in drafts if row.holds]
     sizes = tuple(
-        structs.replace(row, on_front=row.holds and not any(_better(other, row) for other in held)) for row in drafts
+        structs.replace(row, on_front=row.holds and not any(_better(other, row) for other in lasting)) for row in drafts
     )
     planned = [(row, months if row.month is None else row.month - 1) for row in sizes if row.bytes_moved is not None]
     horizons = [
-        HorizonRow(months=until, number=_cheapest([row for row, lasts in planned if lasts >= until]))
-        for until in range(1, months + 1)
+        HorizonRow(months=horizon, number=_cheapest([row for row, lasts in planned if lasts >= horizon]))
+        for horizon in range(1, months + 1)
     ]
     return SizesDocument(
         format_version=FORMAT_VERSION,
@@ -55,7 +55,7 @@ def document(spec: Spec, wanted: Sequence[Combination], today: CaseRow, rows: Se
         months=months,
         today=_first_limit(today),
         sizes=sizes,
-        chosen=_cheapest(held),
+        chosen=_cheapest(lasting),
         horizons=tuple(horizons),
         notes=tuple(_notes(spec, sizes)),
     )
@@ -68,10 +68,10 @@ def _price(spec: Spec) -> float | None:
     for broker in spec.all_brokers:
         if broker.id in spec.changes.leaving:
             continue
-        of_class = prices.get(classes.get(broker.capacity, ""))
-        if of_class is None:
+        class_cents = prices.get(classes.get(broker.capacity, ""))
+        if class_cents is None:
             return None
-        cents += of_class
+        cents += class_cents
     return cents / 100
 
 
@@ -82,8 +82,8 @@ def _money(row: SizeRow) -> float:
 
 def _cheapest(rows: Sequence[SizeRow]) -> int | None:
     """The number of the row with the lowest price, then the fewest brokers, then the fewest bytes to copy."""
-    found = min(rows, key=lambda row: (_money(row), row.brokers, row.bytes_moved or 0), default=None)
-    return None if found is None else found.number
+    cheapest = min(rows, key=lambda row: (_money(row), row.brokers, row.bytes_moved or 0), default=None)
+    return None if cheapest is None else cheapest.number
 
 
 def _better(one: SizeRow, other: SizeRow) -> bool:
@@ -132,23 +132,23 @@ def _verdicts(document: SizesDocument) -> Iterator[str]:
     if today.month is None:
         yield f"Today's cluster lasts all {document.months} months."
     else:
-        yield f"Today's cluster {_until(today.month)}: {_limit(today)}."
+        yield f"Today's cluster {_until(today.month)}: {_limit_text(today)}."
     rows = {row.number: row for row in document.sizes}
     if document.chosen is None:
         longest = max(document.sizes, key=lambda row: (row.bytes_moved is not None, row.month or 0, -_money(row)))
         yield f"None of {counted(len(rows), 'cluster')} lasts all {document.months} months."
         if longest.bytes_moved is not None:
-            reached = f"{_until(longest.month or 0)}: {_limit(longest)}"
-            yield f"The longest, number {longest.number} ({_named(document, longest)}), {reached}."
+            reached = f"{_until(longest.month or 0)}: {_limit_text(longest)}"
+            yield f"The longest, number {longest.number} ({_describe(document, longest)}), {reached}."
         return
     row = rows[document.chosen]
     money = "price unknown" if row.price is None else f"{_price_shown(row.price)} a month"
-    first = "the one with the fewest brokers" if row.price is None else "the cheapest"
+    chosen_as = "the one with the fewest brokers" if row.price is None else "the cheapest"
     gap = formats.above_bound(row.bytes_moved or 0, row.least_bytes)
     proof = f", at most {gap_shown(max(gap, 0.01))} above the proven minimum" if gap else ""
     yield (
-        f"Of {counted(len(rows), 'cluster')}, {first} that lasts all {document.months} months: "
-        f"number {row.number}, {_named(document, row)}; {counted(row.brokers, 'broker')}, {money}; "
+        f"Of {counted(len(rows), 'cluster')}, {chosen_as} that lasts all {document.months} months: "
+        f"number {row.number}, {_describe(document, row)}; {counted(row.brokers, 'broker')}, {money}; "
         f"copies {size(row.bytes_moved)}{proof}."
     )
 
@@ -157,7 +157,7 @@ def _price_shown(price: float | None) -> str | None:
     return None if price is None else f"{price:,.2f}"
 
 
-def _named(document: SizesDocument, row: SizeRow) -> str:
+def _describe(document: SizesDocument, row: SizeRow) -> str:
     others = "" if not row.keeps_others else " with today's others"
     return f"{row.per_rack} × {row.broker_class}{_a_rack(document)}{others}"
 
@@ -168,14 +168,14 @@ def _a_rack(document: SizesDocument) -> str:
     return " a rack" if of_racks else ""
 
 
-def _limit(of: FirstLimit) -> str:
-    together = ", all brokers together" if of.limit in _OF_ALL else ""
-    return f"{of.limit}{together if of.broker is None else f', broker {of.broker}'}"
+def _limit_text(limit: FirstLimit) -> str:
+    together = ", all brokers together" if limit.limit in _OF_ALL else ""
+    return f"{limit.limit}{together if limit.broker is None else f', broker {limit.broker}'}"
 
 
 def short(row: CaseRow) -> str | None:
     """Says when a cluster reaches a limit; None if it lasts."""
-    return None if row["holds"] else f"number {row['number']} {_until(row['month'])}: {_limit(_first_limit(row))}"
+    return None if row["holds"] else f"number {row['number']} {_until(row['month'])}: {_limit_text(_first_limit(row))}"
 
 
 def _first_limit(row: CaseRow) -> FirstLimit:
@@ -204,7 +204,7 @@ def _sizes_table(document: SizesDocument) -> Table[SizeRow]:
         column("\nIn all", lambda row: row.brokers),
         column("A\nmonth", lambda row: _price_shown(row.price)),
         column("Lasts", lasts, numeric=False),
-        column("First limit", lambda row: None if row.limit is None else _limit(row), numeric=False, wide=True),
+        column("First limit", lambda row: None if row.limit is None else _limit_text(row), numeric=False, wide=True),
         column("Most\nused", lambda row: Quantity(row.used_percent, "%")),
         column("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
         column("Best", lambda row: "yes" if row.on_front else "", numeric=False),
@@ -219,7 +219,7 @@ def _horizons_table(document: SizesDocument) -> Table[Sequence[HorizonRow]]:
     runs = [list(run) for _, run in groupby(document.horizons, key=lambda each: each.number)]
     column = Column[Sequence[HorizonRow]]
 
-    def of(run: Sequence[HorizonRow]) -> SizeRow | None:
+    def row_of(run: Sequence[HorizonRow]) -> SizeRow | None:
         return None if run[0].number is None else rows[run[0].number]
 
     def months(run: Sequence[HorizonRow]) -> str:
@@ -231,28 +231,28 @@ def _horizons_table(document: SizesDocument) -> Table[Sequence[HorizonRow]]:
         column("To last", months, numeric=False),
         column(
             "Cheapest" if priced else "Fewest brokers",
-            lambda run: "none" if (row := of(run)) is None else _named(document, row),
+            lambda run: "none" if (row := row_of(run)) is None else _describe(document, row),
             numeric=False,
         ),
-        column("Brokers", lambda run: None if (row := of(run)) is None else row.brokers),
-        column("A month", lambda run: None if (row := of(run)) is None else _price_shown(row.price)),
-        column("Copied", lambda run: Quantity(None if (row := of(run)) is None else row.bytes_moved, "bytes")),
+        column("Brokers", lambda run: None if (row := row_of(run)) is None else row.brokers),
+        column("A month", lambda run: None if (row := row_of(run)) is None else _price_shown(row.price)),
+        column("Copied", lambda run: Quantity(None if (row := row_of(run)) is None else row.bytes_moved, "bytes")),
     )
     return Table("step", runs, columns)
 
 
 def page(document: SizesDocument) -> bytes:
     """The view as a page with the plot of price against headroom and bytes; equal documents give equal bytes."""
-    held = [row for row in document.sizes if row.holds]
+    lasting = [row for row in document.sizes if row.holds]
     with plot_svg.settings():
-        drawn = {"front": plot_svg.finished("front", _front(document, held))} if held else {}
-    first = told(Lines(tuple(_verdicts(document))), _horizons_table(document), Lines(document.notes, quiet=True))
+        plots = {"front": plot_svg.finished("front", _front(document, lasting))} if lasting else {}
+    blocks = told(Lines(tuple(_verdicts(document))), _horizons_table(document), Lines(document.notes, quiet=True))
     clusters = replace(_sizes_table(document), title="every cluster", most=None)
     sections = (
-        ViewSection("Result", first, "result"),
-        ViewSection("Clusters", (clusters,), "clusters", "front" if held else ""),
+        ViewSection("Result", blocks, "result"),
+        ViewSection("Clusters", (clusters,), "clusters", "front" if lasting else ""),
     )
-    return html.view_page(View(f"{document.cluster}: sizes", sections), drawn)
+    return html.view_page(View(f"{document.cluster}: sizes", sections), plots)
 
 
 def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
@@ -261,24 +261,24 @@ def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
     unit = "a month" if priced else "brokers"
     figure, panels = plot_axes.panels(2, 150)
     marks = {}
-    across = [_money(row) if priced else float(row.brokers) for row in rows]
-    heights: tuple[tuple[str, str, list[float], Callable[[float], str]], ...] = (
+    xs = [_money(row) if priced else float(row.brokers) for row in rows]
+    panel_data: tuple[tuple[str, str, list[float], Callable[[float], str]], ...] = (
         ("used", "the largest part of a limit ever used", [row.used_percent or 0.0 for row in rows], percent),
         ("copied", "copied", [float(row.bytes_moved or 0) for row in rows], partial(amount, unit="bytes")),
     )
-    for axes, (gid, heading, up, written) in zip(panels, heights, strict=True):
-        for number_of, (x, y, row) in enumerate(zip(across, up, rows, strict=True)):
+    for axes, (gid, heading, ys, y_text) in zip(panels, panel_data, strict=True):
+        for index, (x, y, row) in enumerate(zip(xs, ys, rows, strict=True)):
             color = COLOR["after" if row.on_front else "before"]
-            large = 9 if row.number == document.chosen else 6
-            (line,) = axes.plot([x], [y], "o", ms=large, mec=color, mfc=color, clip_on=False)
-            line.set_gid(f"{gid}{number_of}")
-            title = f"{row.number}: {_named(document, row)}, {number(x)} {unit}, {written(y)}"
-            marks[f"{gid}{number_of}"] = [Mark(f"{gid}-{number_of + 1}", title)]
-        axes.set_xlim(0, 1.05 * (max(across) or 1))
-        axes.set_ylim(0, 1.08 * (max(up) or 1))
-        front = [(x, y, str(row.number)) for x, y, row in zip(across, up, rows, strict=True) if row.on_front]
-        plot_axes.names(axes, front[:_POINTS_NAMED], beside=9)
-        plot_axes.amounts(axes, "y", written)
+            point_size = 9 if row.number == document.chosen else 6
+            (line,) = axes.plot([x], [y], "o", ms=point_size, mec=color, mfc=color, clip_on=False)
+            line.set_gid(f"{gid}{index}")
+            title = f"{row.number}: {_describe(document, row)}, {number(x)} {unit}, {y_text(y)}"
+            marks[f"{gid}{index}"] = [Mark(f"{gid}-{index + 1}", title)]
+        axes.set_xlim(0, 1.05 * (max(xs) or 1))
+        axes.set_ylim(0, 1.08 * (max(ys) or 1))
+        front_points = [(x, y, str(row.number)) for x, y, row in zip(xs, ys, rows, strict=True) if row.on_front]
+        plot_axes.names(axes, front_points[:_POINTS_NAMED], beside=9)
+        plot_axes.amounts(axes, "y", y_text)
         plot_axes.heading(axes, heading)
         # There is no room for numbers above the heading of the next panel.
         plot_axes.amounts(axes, "x", number if axes is panels[-1] else lambda _: "")

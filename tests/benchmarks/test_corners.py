@@ -56,7 +56,7 @@ def test_skewed_clusters_are_planned_by_topics(seed: int) -> None:
 @pytest.mark.slow
 def test_topics_that_may_be_uneven_are_proven() -> None:
     """The windows of topics may begin anywhere, and the plan is within 0.01 % of its bound."""
-    corner = measure(SPREAD, 0, whole=False)
+    corner = measure(SPREAD, 0, try_all=False)
     assert (corner.brokers, corner.partitions, corner.not_kept) == (33, 5_000, 0)
     assert corner.bytes_moved - corner.least_bytes <= 1e-4 * corner.bytes_moved
 
@@ -72,7 +72,7 @@ def test_a_seed_is_a_cluster() -> None:
 @pytest.mark.slow
 def test_a_corner_is_planned_and_said() -> None:
     """The corner has a plan with bytes and a bound. The sweep is only timed if asked for."""
-    corner = measure(SMALL, 6, whole=False)
+    corner = measure(SMALL, 6, try_all=False)
     assert 0 < corner.least_bytes <= corner.bytes_moved
     assert (None, True) == (corner.whatif_seconds, corner.plan_seconds > 0)
     problem = of(SMALL, 6)
@@ -84,7 +84,7 @@ def test_a_corner_is_planned_and_said() -> None:
 @pytest.mark.slow
 def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each corner has numbers and a row of cells."""
-    monkeypatch.setattr(corners, "apart", lambda made, kind, seed, whole: measure(kind, seed, whole=not whole))
+    monkeypatch.setattr(corners, "apart", lambda made, kind, seed, try_all: measure(kind, seed, try_all=not try_all))
     found = list(corners.entries({SMALL: range(6, 7)}))
     (figures,) = (each for each in found if isinstance(each, Figures))
     cells = [cell.strip() for cell in str(found[-1]).strip("|").split("|")]

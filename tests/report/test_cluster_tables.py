@@ -85,4 +85,4 @@ def test_what_plots_show_is_there_in_numbers() -> None:
 
     assert ["12.0 GB", "12.0 GB"] == cells(cluster_tables.copied_pairs(plan, moved), "Copied")
     assert ["1", "1", "2", "2"] == cells(cluster_tables.copies(plan, moved), "Batch")
-    assert ["today", "today", "today", "batch 2"] == cells(cluster_tables.held(plan, moved), "Fullest in")
+    assert ["today", "today", "today", "batch 2"] == cells(cluster_tables.stored(plan, moved), "Fullest in")

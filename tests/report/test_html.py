@@ -189,7 +189,7 @@ def test_hostile_names_are_text_everywhere():
     """A name never becomes a script, image or element; the page shows the name itself."""
     root = parsed(hostile())
 
-    assert [html._shipped("report.js")] == [script.text for script in found(root, "script")]
+    assert [html._template_text("report.js")] == [script.text for script in found(root, "script")]
     assert [] == found(root, "img")
     assert not [key for each in root.iter() for key in each.attrib if key.startswith("on")]
     assert text(found(root, "h1")[0]).startswith("</script><script>alert(1)</script>\"'><img")

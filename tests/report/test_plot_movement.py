@@ -20,7 +20,7 @@ def test_what_brokers_hold_while_batches_run():
     moved = plot_movement.movement(typed(plan))
 
     assert (1, 2, 3, 4, 9) == moved.brokers
-    assert [[300, 300, 300, 300, 300], [300, 300, 310, 300, 300], [290, 300, 310, 310, 300]] == moved.held.tolist()
+    assert [[300, 300, 300, 300, 300], [300, 300, 310, 300, 300], [290, 300, 310, 310, 300]] == moved.stored.tolist()
     # Today's leader sends the first step's copy; a remaining replica sends the second step's.
     assert [(1, 3, 10), (3, 4, 10)] == sorted(plot_movement.copied_pairs(moved))
 

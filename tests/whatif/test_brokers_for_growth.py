@@ -78,7 +78,7 @@ def test_the_fewest_brokers_that_last():
     expected = ["as planned", "5 × small", "6 × small", "1 × big", "2 × big", "3 × big", "4 × big"]
 
     assert expected == [case.name for case in cases]
-    assert {"small": "6 × small", "big": "1 × big"} == brokers_for_growth.chosen(cases, rows)
+    assert {"small": "6 × small", "big": "1 × big"} == brokers_for_growth.fewest_by_class(cases, rows)
     problem = cases[2].forecast.problem
     assert [4, 4] == np.bincount(problem.broker_racks).tolist()
     assert Broker(2, "b").id < problem.broker_ids[2]
