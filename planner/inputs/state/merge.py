@@ -175,7 +175,7 @@ def _led(
     """The chosen partitions, with leaders and ISRs from a source that knows them."""
     unknown = {id(entry) for part in ranked if not part.leaders_known for entry in part.entries}
     leaders: dict[PartitionKey, LeaderAndIsr] = {}
-    for key, led in (each for part in parts for each in part.led.items()):
+    for key, led in (each for part in parts for each in part.leaders.items()):
         leaders.setdefault(key, led)
     for entry in (entry for part in ranked if part.leaders_known for entry in part.entries):
         leaders.setdefault((entry.topic, entry.partition.id), (entry.partition.leader, entry.partition.isr))

@@ -60,7 +60,7 @@ def test_the_path_names_the_topic(path: str, topic: str) -> None:
 )
 def test_the_path_names_the_partition_of_a_state(path: str, topic: str, number: int) -> None:
     """In the path of a partition's state, the last number is the partition's."""
-    assert {(topic, number): (2, (2,))} == read_part(STATE, path).led
+    assert {(topic, number): (2, (2,))} == read_part(STATE, path).leaders
 
 
 @pytest.mark.parametrize("text", [TOPIC, BROKER, STATE])
