@@ -54,7 +54,7 @@ def read_part(text: str, file: str) -> StatePart:
         message = "the partitions without problems are left out; allowed: the answer with verbose=true"
         raise ImportStateError([Finding(place, "KafkaPartitionState.other", message)])
     title = "Cruise Control's kafka_cluster_state"
-    return StatePart(title, file, entries=tuple(by_partition.values()), leaders_known=True, whole=True)
+    return StatePart(title, file, entries=tuple(by_partition.values()), leaders_known=True, complete=True)
 
 
 def is_proposals(text: str) -> bool:

@@ -42,8 +42,7 @@ def recognizes(text: str) -> bool:
 def read_part(text: str, file: str) -> StatePart:
     """The sizes, (topic, partition) to the bytes of its largest replica, and notes on log dirs with an error.
 
-    Replicas that are moving between log dirs (`isFuture`) are incomplete and don't count. ImportStateError names each
-    bad entry.
+    Replicas moving between log dirs (`isFuture`) are incomplete, so left out. ImportStateError names each bad entry.
     """
     sizes: dict[PartitionKey, int] = {}
     keys: dict[PartitionKey, PartitionKey] = {}

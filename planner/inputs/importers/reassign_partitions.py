@@ -179,4 +179,4 @@ def read_replica_assignment(text: str, file: str, topic: str | None) -> StatePar
         partition = Partition(number, replicas, replicas[0])
         entries.append(AssignmentEntry(place(start), f"{topic}-{number}", topic, partition))
         start += len(brokers) + 1
-    return StatePart("a replica assignment", file, entries=tuple(entries), whole=True)
+    return StatePart("a replica assignment", file, entries=tuple(entries), complete=True)

@@ -91,8 +91,8 @@ class StatePart:
     """The state according to one source. `title` names this kind of source, `file` is its path as written. Notes use
     `file`, because places may have a path of the machine.
 
-    `entries` are partitions. If `leaders_known` is False, their first replicas count as leaders. If `whole` is False,
-    the source may list only some of a topic's partitions. `only_topics` are the topics that may move, None if not
+    `entries` are partitions. If `leaders_known` is False, their first replicas count as leaders. If not `complete`, the
+    source may list only some of a topic's partitions. `only_topics` are the topics that may move, None if not
     known.
 
     `configs` are topics' own. `effective_configs` are also in force, but the source doesn't say whether the topic sets
@@ -112,7 +112,7 @@ class StatePart:
     configs: Mapping[str, Config] = field(default_factory=dict)
     deleting: frozenset[str] = frozenset()
     leaders_known: bool = False
-    whole: bool = False
+    complete: bool = False
     leaders: Mapping[PartitionKey, LeaderAndIsr] = field(default_factory=dict)
     moving: tuple[RunningReassignment, ...] = ()
     brokers: tuple[BrokerSeen, ...] = ()

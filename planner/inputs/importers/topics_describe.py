@@ -126,7 +126,7 @@ def _part(collected: _ReadTopics, file: str) -> StatePart:
         own_configs,
         frozenset(collected.deleting),
         leaders_known=True,
-        whole=True,
+        complete=True,
         moving=tuple(collected.moving),
         effective_configs={topic: config for topic, config in unsourced.items() if config},
         shows_inherited=bool(configs) and configs.keys() <= collected.with_ids,

@@ -109,7 +109,7 @@ def _topic(value: dict[str, Any], place: Place, topic: str) -> StatePart:
         )
         for each in numbers
     )
-    return StatePart(TITLE, place.file, Rank.ZNODES, entries, whole=True, moving=moving)
+    return StatePart(TITLE, place.file, Rank.ZNODES, entries, complete=True, moving=moving)
 
 
 def _lists(value: Any, key: str, place: Place) -> dict[int, tuple[int, ...]]:

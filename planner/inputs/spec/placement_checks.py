@@ -335,7 +335,8 @@ def _pair_findings(
                 topics = place_of(document, ("topics",))
                 message = (
                     f"{name!r} of {needing.name} needs {needed} {units}, and {min(fixed.stuck.values())} of "
-                    f"{fixed.name} and others that {topics} doesn't let move leave it {available}; allowed: let them move"
+                    f"{fixed.name} and others that {topics} doesn't let move leave it {available}; "
+                    "allowed: let them move"
                 )
                 yield needing.path, message
                 return
