@@ -227,7 +227,7 @@ def _notes(spec: Spec, cases: Sequence[GrowthCase]) -> Iterator[str]:
 def _unlike_retention(ahead: Forecast) -> Iterator[str]:
     """Topics whose bytes today are far from what their rates write within their retention."""
     problem = ahead.problem
-    kept = np.minimum(problem.bytes_in_per_sec * ahead.age_today * MONTH_SECONDS, ahead.cap)
+    kept = np.minimum(problem.bytes_in_per_sec * ahead.age_today * MONTH_SECONDS, ahead.most_bytes)
     limited = (ahead.by_rate > 0) & np.isfinite(kept) & (problem.size_bytes > 0)
     stored, made = (
         np.bincount(problem.topic_of[limited], each[limited], len(problem.topic_names))
