@@ -22,13 +22,13 @@ _ALLOWED = '{"plan": "path of a plan.json or its folder"} or {"spec": "path of a
 def query(text: str) -> tuple[str, Path]:
     """The query on stdin: `plan` or `spec`, and a path. PlannerError for anything else."""
     try:
-        asked = json_value(text)
+        request = json_value(text)
     except ValueError as error:
         raise PlannerError(f"stdin: can't be read as a query: {error}; allowed: {_ALLOWED}") from error
-    if not isinstance(asked, dict) or len(asked) != 1 or not asked.keys() <= set(KEYS):
-        seen = ", ".join(asked) or "nothing" if isinstance(asked, dict) else json.dumps(asked)[:60]
-        raise PlannerError(f"stdin: {seen} is asked for; allowed: {_ALLOWED}")
-    ((key, path),) = asked.items()
+    if not isinstance(request, dict) or len(request) != 1 or not request.keys() <= set(KEYS):
+        keys = ", ".join(request) or "nothing" if isinstance(request, dict) else json.dumps(request)[:60]
+        raise PlannerError(f"stdin: {keys} is asked for; allowed: {_ALLOWED}")
+    ((key, path),) = request.items()
     if not isinstance(path, str) or not Path(path).name or "\0" in path:
         raise PlannerError(f"stdin: {key}: {json.dumps(path)[:60]} isn't a path; allowed: {_ALLOWED}")
     return key, Path(path)
