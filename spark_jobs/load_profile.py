@@ -240,7 +240,7 @@ def profile(
     file_names, longest = ", ".join(request.files[:3]), load_profile_statistics.LONGEST_HISTORY_HOURS
     with _settings(spark), load_sources.read_faults_named(spark), python_faults_named():
         phase(f"opening {counted(len(request.files), 'file')}")
-        sources = load_sources.read(spark, request.files, request.names)
+        sources = load_sources.read_sources(spark, request.files, request.names)
         for note in sources.notes:
             say(note)
         flaw_counts: dict[str, int] = {}

@@ -61,7 +61,7 @@ class LoadSources(NamedTuple):
     notes: Sequence[str]
 
 
-def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) -> LoadSources:
+def read_sources(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) -> LoadSources:
     """Opens every file; `names` maps TABLE_COLUMNS to a table's own names. PlannerError names what can't be used."""
     tables: list[DataFrame] = []
     texts: dict[MetricsFormat, list[str]] = {}
@@ -83,7 +83,7 @@ def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) ->
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame | None:
-    return reduce(lambda one, other: one.unionByName(other), frames) if frames else None
+    return reduce(lambda first, second: first.unionByName(second), frames) if frames else None
 
 
 def _unread(columns: Sequence[str], file: str, column_of: Mapping[str, str]) -> Iterator[str]:

@@ -184,7 +184,7 @@ def files_of(plan: Plan, other_files: Mapping[str, bytes]) -> dict[str, bytes]:
     return folder_check.with_sums({**rendered_files(plan), **other_files})
 
 
-class Made(NamedTuple):
+class PlanFiles(NamedTuple):
     """A plan, and all of its files by relative path."""
 
     plan: Plan
@@ -220,7 +220,7 @@ def planned(read_spec: ReadSpec) -> bytes | PlannerError:
         plan = with_report_sections(read_spec.spec, swept[0].spec, build.planned(swept))
     except PlannerError as error:
         return error
-    return pickle.dumps(Made(plan.plan, files_of(plan.plan, unrendered_files(plan, choice.scores(swept)))))
+    return pickle.dumps(PlanFiles(plan.plan, files_of(plan.plan, unrendered_files(plan, choice.scores(swept)))))
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class Steps:
     seed: int | None
     folder: Path
 
-    def read(self, number: int) -> SpecFacts | PlannerError:
+    def read_spec(self, number: int) -> SpecFacts | PlannerError:
         """Reads a spec and builds its problems."""
         job = self.jobs[number]
         try:
@@ -262,10 +262,10 @@ class Steps:
         self._file(number, "made").write_bytes(pickled)
         return None
 
-    def made(self) -> Iterator[Made]:
+    def plans(self) -> Iterator[PlanFiles]:
         """The plan of each spec, one after the other, once all are planned."""
         for number in range(len(self.jobs)):
-            plan: Made = pickle.loads(self._file(number, "made").read_bytes())
+            plan: PlanFiles = pickle.loads(self._file(number, "made").read_bytes())
             yield plan
 
     def _file(self, number: int, step: str) -> Path:

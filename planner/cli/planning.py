@@ -92,7 +92,7 @@ def render(plan: Path, out: Path) -> int:
     """Write all files of PLAN again, byte for byte."""
     document, folder = plan_file.read(plan), plan_file.folder_of(plan)
     beside = {name: folder / name for name in (bound_json.FILE, candidates_file.FILE) if (folder / name).is_file()}
-    entries = {name: FolderEntry.of(file) for name, file in beside.items()}
+    entries = {name: FolderEntry.read(file) for name, file in beside.items()}
     digests = plan_check.bound_by_digest(folder, document, entries)
     other_files = {name: read_bytes(file, BOUND) for name, file in beside.items()}
     for name, content in other_files.items():

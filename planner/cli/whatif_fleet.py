@@ -20,7 +20,7 @@ from rich.console import Console
 
 from planner.cli import one_spec
 from planner.cli.engine import EngineOptions, on_spark, opened, workers_here
-from planner.cli.one_spec import Made, SpecFacts, SpecJob, Steps, planned
+from planner.cli.one_spec import PlanFiles, SpecFacts, SpecJob, Steps, planned
 from planner.cli.output import Phases, phases_shown
 from planner.export import output_folder
 from planner.export.folder_swap import Say
@@ -78,7 +78,7 @@ def whatif_fleet(
     jobs = jobs_of(arguments, options.out)
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
     with phases_shown(errors) as phase:
-        make: Callable[..., Generator[Made, None, None]] = partial(_make_here, spark=spark)
+        make: Callable[..., Generator[PlanFiles, None, None]] = partial(_make_here, spark=spark)
         # If each worker gets at least two specs, workers take whole specs. With fewer, they share the candidates, so
         # that all take equally long. The number of workers elsewhere is known only once the session is open.
         if spark and len(jobs) >= 2 * ((local_workers := workers_here(options)) or 1):
@@ -95,7 +95,7 @@ def whatif_fleet(
 
 def _make_here(
     jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases, *, spark: bool
-) -> Generator[Made, None, None]:
+) -> Generator[PlanFiles, None, None]:
     """Reads and plans every spec in this process, with one sweep for all their candidates."""
     with ExitStack() as stack:
         sweep: Sweeper = partial(_swept_here, phase=phase)
@@ -111,7 +111,7 @@ def _make_here(
 
 def _planned(
     jobs: Sequence[SpecJob], alternatives: Sequence[Sequence[Alternative]], sweep: Sweeper, phase: Phases
-) -> Generator[Made, None, None]:
+) -> Generator[PlanFiles, None, None]:
     """Sweeps all alternatives of all specs at once. All plans are made before the first one is yielded."""
     searches = [one_spec.search(job, each) for job, of_job in zip(jobs, alternatives, strict=True) for each in of_job]
     _require_different([each.scores.path for each in searches if each.scores is not None])
@@ -124,10 +124,12 @@ def _planned(
     )
     phase.begin("writing the files")
     for each, of_job in zip(plans, swept, strict=True):
-        yield Made(each.plan, one_spec.files_of(each.plan, one_spec.unrendered_files(each, choice.scores(of_job))))
+        yield PlanFiles(each.plan, one_spec.files_of(each.plan, one_spec.unrendered_files(each, choice.scores(of_job))))
 
 
-def _make_by_workers(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
+def _make_by_workers(
+    jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases
+) -> Generator[PlanFiles, None, None]:
     """Reads and plans every spec as a whole in one of Spark's workers, or in this process until they are ready."""
     from spark_jobs import fleet
 
@@ -135,7 +137,7 @@ def _make_by_workers(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Pha
         steps = Steps(jobs, options.candidates, options.seed, folder)
         refused = fleet.specs_beside(
             session,
-            (steps.read, steps.plan),
+            (steps.read_spec, steps.plan),
             len(jobs),
             partial(_checked, jobs),
             partitions=options.partitions,
@@ -144,10 +146,12 @@ def _make_by_workers(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Pha
         )
         _values(jobs, refused)
         phase.begin("writing the files")
-        yield from steps.made()
+        yield from steps.plans()
 
 
-def _make_on_cluster(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
+def _make_on_cluster(
+    jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases
+) -> Generator[PlanFiles, None, None]:
     """Reads every spec in this process, and plans it as a whole in one of Spark's workers, which lack its files."""
     from spark_jobs import fleet, worker_tasks
 
@@ -155,7 +159,7 @@ def _make_on_cluster(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Pha
         session.submit(worker_tasks.cores, more=True)
         phase.begin("reading the state")
         steps, numbers = Steps(jobs, options.candidates, options.seed, folder), range(len(jobs))
-        facts = _checked(jobs, [steps.read(number) for number in numbers])
+        facts = _checked(jobs, [steps.read_spec(number) for number in numbers])
         if len(jobs) < 2 * session.result():
             alternatives = [pickle.loads(steps.pickled(number)).alternatives for number in numbers]
             yield from _planned(jobs, alternatives, partial(_swept_on, session, options, phase), phase)
@@ -173,7 +177,7 @@ def _make_on_cluster(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Pha
         session.result()
         _values(jobs, refused)
         phase.begin("writing the files")
-        yield from steps.made()
+        yield from steps.plans()
 
 
 def _checked(jobs: Sequence[SpecJob], results: Sequence[SpecFacts | PlannerError]) -> tuple[SpecFacts, ...]:
@@ -204,7 +208,7 @@ def _require_different(paths: Sequence[str]) -> None:
 
 
 def _write_all(
-    jobs: Sequence[SpecJob], plans: Iterable[Made], say: Say, summarize: Callable[[FleetPlan], T]
+    jobs: Sequence[SpecJob], plans: Iterable[PlanFiles], say: Say, summarize: Callable[[FleetPlan], T]
 ) -> tuple[T, ...]:
     """Writes every plan's folder, each completely or not at all. An error names the folders written before it."""
     summaries, done = list[T](), list[str]()

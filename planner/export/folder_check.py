@@ -86,7 +86,7 @@ class FolderEntry:
     sha256: str | None
 
     @classmethod
-    def of(cls, path: Path) -> Self:
+    def read(cls, path: Path) -> Self:
         """The entry at a path."""
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
@@ -113,7 +113,7 @@ def _below(folder: Path, top: Path) -> Iterator[tuple[str, FolderEntry]]:
                 if each.is_dir(follow_symlinks=False):
                     yield from _below(path, top)
                 else:
-                    yield path.relative_to(top).as_posix(), FolderEntry.of(path)
+                    yield path.relative_to(top).as_posix(), FolderEntry.read(path)
     except OSError as error:
         raise SetupError(f"{error.filename or folder}: can't be read: {error.strerror}") from error
 

@@ -67,7 +67,7 @@ class Document:
         """
         return replace(self, value={**self.value, path[0]: self.get(*source)}, moved=(path, source))
 
-    def written(self, path: Path) -> Path:
+    def path_in_file(self, path: Path) -> Path:
         """The path in the file for a path of this document."""
         target, source = self.moved
         return source + path[len(target) :] if target and path[: len(target)] == target else path
@@ -90,16 +90,16 @@ class Document:
 
     def place(self, path: Path) -> Place:
         """The place of a path, or of its closest ancestor that exists."""
-        path = self.written(path)
+        path = self.path_in_file(path)
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, Place(self.file))
 
     def finding(self, path: Path, message: str) -> Finding:
         """A finding about the value at a path."""
-        return Finding(self.place(path), key_text(self.written(path)), message)
+        return Finding(self.place(path), key_text(self.path_in_file(path)), message)
 
-    def placed(self, findings: Iterable[PathFinding | Finding]) -> Iterator[Finding]:
+    def with_places(self, findings: Iterable[PathFinding | Finding]) -> Iterator[Finding]:
         """Findings with places: pairs of path and message get the path's place, complete findings stay as they are."""
         return (each if isinstance(each, Finding) else self.finding(*each) for each in findings)
 

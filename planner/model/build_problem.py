@@ -46,7 +46,7 @@ def _without_hours(spec: Spec) -> Problem:
     forced: BoolArray = (has_replica & ~targets[replicas]).any(axis=1) | (has_replica.sum(axis=1) != factors)
     problem = Problem(
         broker_ids=ids,
-        **_of_brokers(spec, brokers, ids, targets),
+        **_broker_fields(spec, brokers, ids, targets),
         targets=targets,
         topic_names=tuple(topic.name for topic in topics),
         topic_of=topic_of,
@@ -72,7 +72,7 @@ def _without_hours(spec: Spec) -> Problem:
         survive=spec.resilience,
         out_of_sync=_out_of_sync(rows, ids),
         allowed=_allowed_brokers(spec, topics, ids),
-        apart=_apart(spec, topics),
+        apart=_sides_of_topics(spec, topics),
         apart_by=tuple(rule.by for rule in spec.apart),
         leader_ranks=_leader_ranks(spec, topics, brokers),
     )
@@ -104,7 +104,7 @@ def topics_after(spec: Spec) -> tuple[Topic, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-def _apart(spec: Spec, topics: Sequence[Topic]) -> IntArray:
+def _sides_of_topics(spec: Spec, topics: Sequence[Topic]) -> IntArray:
     """(G, T): `Problem.apart`. A topic that is being deleted is on no side."""
     names = ["" if topic.deleting else topic.name for topic in topics]
     sides = [
@@ -272,7 +272,7 @@ def _weights(targets: BoolArray, capacities: Sequence[int | None]) -> LongArray:
     return _longs(value or 0 for value in capacities)
 
 
-def _of_brokers(spec: Spec, brokers: Sequence[Broker], ids: IntArray, targets: BoolArray) -> dict[str, Any]:
+def _broker_fields(spec: Spec, brokers: Sequence[Broker], ids: IntArray, targets: BoolArray) -> dict[str, Any]:
     """The fields of a `Problem` by broker and by rack, except `broker_ids` and `targets`, which the caller has."""
     names, racks = _rack_indices(brokers)
     index_of = {broker: position for position, broker in enumerate(ids.tolist())}

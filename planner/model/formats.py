@@ -191,9 +191,9 @@ def stated(size_bytes: int) -> str:
     return min(candidates, key=len, default=size(size_bytes))
 
 
-def beside(size_bytes: int, other: int) -> str:
-    """A size in binary units if `other` was stated in them (`17.2 GiB` beside `20 GiB`), otherwise like `size`."""
-    if "iB" not in stated(other) or abs(size_bytes) < 1024:
+def beside(size_bytes: int, stated_bytes: int) -> str:
+    """A size in binary units if `stated_bytes` are stated in them (`17.2 GiB` beside `20 GiB`), else like `size`."""
+    if "iB" not in stated(stated_bytes) or abs(size_bytes) < 1024:
         return size(size_bytes)
     power, name = next((power, name) for power, name in reversed(_BINARY) if abs(size_bytes) >= power)
     value = size_bytes / power

@@ -58,7 +58,7 @@ def kill_all() -> bool:
     """Kills every process of the remembered sessions; False if none runs."""
     if not _sessions:
         return False
-    pids = [pid for pid in _all() if _is_ours(pid)]
+    pids = [pid for pid in _process_ids() if _is_ours(pid)]
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
@@ -78,7 +78,7 @@ def end_all() -> None:
     _sessions.clear()
 
 
-def _all() -> Iterator[int]:
+def _process_ids() -> Iterator[int]:
     """The ids of all processes; from `ps` on a system without /proc."""
     proc = Path("/proc")
     if (proc / "self").exists():
@@ -251,4 +251,4 @@ def _guard(reader: int, watch: Watch) -> None:
 
 def _quiet(watch: Watch, hook: Any) -> Any:
     """The hook, but silent once a signal has come: errors of threads and destructors are expected then."""
-    return lambda *about: None if watch.signal else hook(*about)
+    return lambda *arguments: None if watch.signal else hook(*arguments)

@@ -297,7 +297,7 @@ def test_a_system_without_proc_is_asked_by_ps(monkeypatch: pytest.MonkeyPatch, t
     ps.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(interrupts, "Path", lambda _: Path("/nowhere"))
-    assert [1, 345, 99999] == list(interrupts._all())
+    assert [1, 345, 99999] == list(interrupts._process_ids())
 
 
 # Like a sweep: arrays of some hundred kilobytes, several at a time, many times.

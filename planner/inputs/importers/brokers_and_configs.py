@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.inputs.importers.state_parts import TOPIC_NAME, BrokerSeen, Rank, StatePart
+from planner.inputs.importers.state_parts import TOPIC_NAME, Rank, RegisteredBroker, StatePart
 from planner.model.cluster import INHERITED, MIN_INSYNC, OF_TOPIC, Config, largest_min_insync
 from planner.model.errors import Finding, ImportStateError, Place
 
@@ -155,7 +155,7 @@ def read_brokers(text: str, file: str) -> StatePart:
     """
     lines = list(_BROKER.finditer(text))
     brokers = tuple(
-        BrokerSeen(
+        RegisteredBroker(
             Place(file, text.count("\n", 0, line.start()) + 1, 1),
             int(line[1]),
             None if line[2] in ("null", "") else line[2],

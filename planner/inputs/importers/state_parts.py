@@ -63,7 +63,7 @@ LeaderAndIsr = tuple[int | None, tuple[int, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerSeen:
+class RegisteredBroker:
     """A registered broker, with its `broker.rack`, None without one; `source` is the file, as written.
 
     `disk_bytes` is what it may store, None if the source doesn't say it.
@@ -115,7 +115,7 @@ class StatePart:
     complete: bool = False
     leaders: Mapping[PartitionKey, LeaderAndIsr] = field(default_factory=dict)
     moving: tuple[RunningReassignment, ...] = ()
-    brokers: tuple[BrokerSeen, ...] = ()
+    brokers: tuple[RegisteredBroker, ...] = ()
     sizes: Mapping[PartitionKey, int] | None = None
     size_replicas: Mapping[int, tuple[PartitionKey, ...]] = field(default_factory=dict)
     idle: tuple[int, ...] = ()
@@ -302,9 +302,9 @@ def read_object(text: str, start: int, file: str, parser: json.JSONDecoder = DEC
 
 def refuse_rest(text: str, end: int, file: str, allowed: str) -> None:
     """Raises ImportStateError if anything but whitespace follows the JSON that ends at `end`."""
-    if rest := text[end:].lstrip():
+    if remainder := text[end:].lstrip():
         message = f"something follows the JSON; {allowed}"
-        raise ImportStateError([Finding(place_of(text, len(text) - len(rest), file), "", message)])
+        raise ImportStateError([Finding(place_of(text, len(text) - len(remainder), file), "", message)])
 
 
 def read_alone(text: str, file: str) -> tuple[dict[str, Any], Place]:

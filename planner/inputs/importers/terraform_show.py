@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from planner.inputs.importers.state_parts import (
     TOPIC_NAME,
-    BrokerSeen,
+    RegisteredBroker,
     StatePart,
     TopicTarget,
     begins_object,
@@ -105,7 +105,7 @@ def read_part(text: str, file: str) -> StatePart:
     broker_results = tuple(msk.brokers(place))
     if findings := [*findings, *(each for each in broker_results if isinstance(each, Finding))]:
         raise ImportStateError(findings)
-    brokers = tuple(each for each in broker_results if isinstance(each, BrokerSeen))
+    brokers = tuple(each for each in broker_results if isinstance(each, RegisteredBroker))
     return StatePart(
         "terraform show -json",
         file,
@@ -180,7 +180,7 @@ class _Msk:
         instance = _first_block(self.cluster, "broker_node_group_info").get("instance_type")
         return f"msk.{instance.removeprefix('kafka.')}" if isinstance(instance, str) and self.count == 1 else ""
 
-    def brokers(self, place: Place) -> Iterator[BrokerSeen | Finding]:
+    def brokers(self, place: Place) -> Iterator[RegisteredBroker | Finding]:
         """Each broker whose rack is known. Others are left out, so that an unknown rack doesn't look like no rack."""
         # Terraform gives the volume size in GiB; Express brokers have none.
         storage = _first_block(_first_block(self.cluster, "broker_node_group_info"), "storage_info")
@@ -193,7 +193,7 @@ class _Msk:
                 message = f"{shown(number)} isn't possible here; allowed: the id of a broker"
                 yield Finding(place, "aws_msk_broker_nodes.node_info_list.broker_id", message)
             elif isinstance(zone := self.zones.get(str(node.get("client_subnet"))), str):
-                yield BrokerSeen(place, int(number), zone, "", disk)
+                yield RegisteredBroker(place, int(number), zone, "", disk)
 
     def notes(self, file: str, with_rack: int) -> Iterator[str]:
         """Notes about what isn't known of the brokers; `with_rack` is the number of those whose rack is known."""

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from planner.inputs.importers.brokers_and_configs import as_topics_inherit
 from planner.inputs.importers.state_parts import (
     AssignmentEntry,
-    BrokerSeen,
     Rank,
+    RegisteredBroker,
     RunningReassignment,
     StatePart,
     begins_object,
@@ -74,7 +74,7 @@ def read_part(text: str, file: str, topic: str | None = None) -> StatePart:
     broker, rack = int(_path_parts(_BROKER, place, "brokers/ids/N")[0]), value.get("rack")
     if rack is not None and not isinstance(rack, str):
         raise ImportStateError([Finding(place, "rack", f"{shown(rack)} isn't a rack; allowed: text")])
-    return StatePart(TITLE, file, Rank.ZNODES, brokers=(BrokerSeen(place, broker, rack or None),))
+    return StatePart(TITLE, file, Rank.ZNODES, brokers=(RegisteredBroker(place, broker, rack or None),))
 
 
 def _path_parts(pattern: re.Pattern[str], place: Place, layout: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from planner.inputs.spec.checks import ADDED, BROKERS, GROWN, RuleList, place_of, unknown
 from planner.inputs.spec.placement_checks import OF_REPLICAS
 from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
-from planner.inputs.spec.yaml_sections import PROFILES, REFUSED, broker_classes, of_months, share_ppm
+from planner.inputs.spec.yaml_sections import PROFILES, REFUSED, broker_classes, keys_of_months, share_ppm
 from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.amounts import (
     LEAST_BYTES,
@@ -118,7 +118,7 @@ def _months_are_known(document: SpecDocument) -> Iterator[PathFinding]:
         (not (document.get("growth") or document.get("cluster", "load")), "growth", "growth, or cluster.load"),
         (without, f"capacity.disk of {some(without, 'broker')}", "capacity.disk for every broker that stays or joins"),
     )
-    for path, (lacks, need, allowed) in product(of_months(document), lacking):
+    for path, (lacks, need, allowed) in product(keys_of_months(document), lacking):
         if lacks:
             yield path, f"{document.get(*path)!r} can't be judged without {need}; allowed: {allowed}, or leave it out"
 

@@ -57,7 +57,7 @@ def rule_findings(document: SpecDocument, broken: Iterable[Finding], rules: Rule
         [rule for rule in rules.of_topics if _reads_changes(rule[0])],
     )
     for _, view in document.variants:
-        variant_key = key_text(view.written(("changes",)))
+        variant_key = key_text(view.path_in_file(("changes",)))
         for finding in _findings(view, {_as_changes(key, variant_key) for key in bad_keys}, of_changes):
             if finding in findings:
                 continue
@@ -76,7 +76,7 @@ def _findings(document: SpecDocument, bad_keys: set[str], rules: Rules) -> list[
         return not any(_touches(bad, key) for bad in bad_keys for key in reads)
 
     document_findings = (each for reads, rule in rules.of_document if sound(*reads) for each in rule(document))
-    findings = list(document.placed(document_findings))
+    findings = list(document.with_places(document_findings))
     # An unknown broker, or one that isn't listed, makes every count of target brokers wrong.
     bad_keys = bad_keys | {finding.key for finding in findings}
     joining = document.joining_brokers if sound(BROKERS, ADDED, "changes.replace_brokers") else ()
@@ -84,7 +84,7 @@ def _findings(document: SpecDocument, bad_keys: set[str], rules: Rules) -> list[
         findings += unlisted
         bad_keys = bad_keys | {BROKERS}
     for reads, rule in rules.of_topics:
-        findings += document.placed(rule(document)) if sound(*reads) else ()
+        findings += document.with_places(rule(document)) if sound(*reads) else ()
     return findings
 
 

@@ -177,7 +177,7 @@ def _bytes_are_known(document: SpecDocument) -> Iterator[PathFinding]:
 @_reads("balance", "cluster.load", "sweep.choose", "limits")
 def _hours_are_known(document: SpecDocument) -> Iterator[PathFinding]:
     """Hours need a load profile, and the busiest hours need a window on traffic."""
-    for path, allowed in yaml_sections.of_hours(document):
+    for path, allowed in yaml_sections.keys_of_hours(document):
         if not document.get("cluster", "load"):
             message = f"{document.get(*path)!r} can't be judged without a load profile"
             yield path, f"{message}; allowed: with cluster.load, or {allowed}"

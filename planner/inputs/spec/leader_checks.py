@@ -208,7 +208,7 @@ def _fixed_partitions_agree(document: SpecDocument) -> Iterator[PathFinding]:
     """Fixed partitions of the same number must have one preferred leader, which must be able to lead the others."""
     topics = {topic.name: topic for topic in document.assignment.topics}
     members = [member for member in _members(document) if member.name in topics]
-    where = place_of(document, filter_of(document))
+    place = place_of(document, filter_of(document))
     fixed = dict[tuple[int, int], tuple[_Member, int]]()
     for member in members:
         for row in topics[member.name].partitions:
@@ -218,7 +218,7 @@ def _fixed_partitions_agree(document: SpecDocument) -> Iterator[PathFinding]:
             if leader != row.replicas[0]:
                 message = (
                     f"{member.name}-{row.id} and {earlier.name}-{row.id} of {place_of(document, earlier.path)} are "
-                    f"led by {row.replicas[0]} and {leader}, and {where} lets neither move; "
+                    f"led by {row.replicas[0]} and {leader}, and {place} lets neither move; "
                     "allowed: let one of them move"
                 )
                 yield member.path, message
@@ -229,7 +229,7 @@ def _fixed_partitions_agree(document: SpecDocument) -> Iterator[PathFinding]:
             if group == other.group and leader not in may_lead and member.name != other.name:
                 message = (
                     f"{other.name}-{number} may not be led by {leader}, which leads {member.name}-{number} of "
-                    f"{place_of(document, member.path)}, and {where} doesn't let that move"
+                    f"{place_of(document, member.path)}, and {place} doesn't let that move"
                 )
                 yield other.path, f"{message}; allowed: let it move"
                 return

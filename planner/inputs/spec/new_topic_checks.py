@@ -113,8 +113,8 @@ def _created_names(document: SpecDocument) -> Iterator[PathFinding]:
     existing = {topic.name for topic in document.assignment.topics}
     in_use = dict.fromkeys(existing, "a topic of the cluster already; allowed: another name, or changes.add_partitions")
     by_metric: dict[str, set[str]] = {}
-    for other in existing:
-        by_metric.setdefault(_metric(other), set()).add(other)
+    for existing_name in existing:
+        by_metric.setdefault(_metric(existing_name), set()).add(existing_name)
     for item_path, item in document.items("changes", "create_topics"):
         path, name = (*item_path, "name"), item["name"]
         same_metric = by_metric.setdefault(_metric(name), set())
@@ -207,7 +207,7 @@ def _added_factors(document: SpecDocument) -> Iterator[PathFinding]:
 
 
 @_reads(*TARGET_KEYS, CREATED, GROWN)
-def _at_once(document: SpecDocument) -> Iterator[PathFinding]:
+def _fits_one_request(document: SpecDocument) -> Iterator[PathFinding]:
     """At most as many partitions as the controller makes at once, with a replica list that fits a command line."""
     longest = max((len(str(broker.id)) for broker in document.target_brokers), default=1)
     replica_counts = {

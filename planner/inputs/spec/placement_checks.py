@@ -61,11 +61,11 @@ def _racks_to_repair(document: SpecDocument) -> Iterator[PathFinding]:
     if document.get("changes", "rebalance") != "racks":
         return
     path, allowed = ("changes", "rebalance"), "allowed: all, leaders, none"
-    where = place_of(document, ("rack_aware",))
+    place = place_of(document, ("rack_aware",))
     if not document.rack_aware:
-        yield path, f"'racks' repairs what breaks the rack rule, which {where} disables; {allowed}"
+        yield path, f"'racks' repairs what breaks the rack rule, which {place} disables; {allowed}"
     elif document.get("rack_aware") == "as_today":
-        yield path, f"'racks' repairs what {where} as_today leaves as it is; {allowed}"
+        yield path, f"'racks' repairs what {place} as_today leaves as it is; {allowed}"
     elif not document.target_racks:
         yield (
             path,
@@ -349,13 +349,13 @@ def _needs(document: SpecDocument) -> Iterator[_Need]:
     for index, rule in enumerate(rules):
         replicas = {name: unplaced.pop(name) for name in sorted(matching(unplaced.keys(), rule.topics))}
         usable = tuple(broker for broker in targets if broker in rule.brokers)
-        where = place_of(document, ("broker_sets", rule.broker_set))
-        yield _Need(("placement", index, "brokers"), f"{rule.broker_set!r}, {where}, has", usable, replicas)
+        place = place_of(document, ("broker_sets", rule.broker_set))
+        yield _Need(("placement", index, "brokers"), f"{rule.broker_set!r}, {place}, has", usable, replicas)
     if exclusive_rules := [(index, rule) for index, rule in enumerate(rules) if rule.exclusive]:
         reserved = {broker for _, rule in exclusive_rules for broker in rule.brokers}
         usable = tuple(broker for broker in targets if broker not in reserved)
         sets = {rule.broker_set: place_of(document, ("broker_sets", rule.broker_set)) for _, rule in exclusive_rules}
-        set_names = ", ".join(f"{name!r}, {where}," for name, where in sets.items())
+        set_names = ", ".join(f"{name!r}, {place}," for name, place in sets.items())
         yield _Need(
             ("placement", exclusive_rules[0][0], "exclusive"), f"{set_names} leaves all other topics", usable, unplaced
         )

@@ -94,7 +94,7 @@ def load(path: Path) -> Spec:
         raise SpecError([Finding(Place(file, 1, 1), "", "is a plan; allowed: the YAML file that it was made from")])
     unreadable = {finding.key for finding in document.findings}
     of_schema = (finding for finding in schema_findings(document) if finding.key not in unreadable)
-    broken = [*document.findings, *of_schema, *document.placed(source_findings(document))]
+    broken = [*document.findings, *of_schema, *document.with_places(source_findings(document))]
     topics = _with_load(document, path.parent, broken)
     document = replace(topics.document, assignment=topics.assignment or Assignment())
     described, group_files, of_groups = _group_files(document, path.parent, broken)
@@ -103,9 +103,9 @@ def load(path: Path) -> Spec:
     of_topics = _OF_TOPICS if topics.findings else (*_OF_TOPICS, *PATTERN_RULES)
     findings += rule_findings(document, broken, Rules(_OF_DOCUMENT, of_topics if topics.assignment else ()))
     if described and topics.assignment is not None:
-        findings += document.placed(described_findings(document, described))
+        findings += document.with_places(described_findings(document, described))
     if not topics.findings and topics.assignment is not None:
-        findings += document.placed(size_findings(document, topics.sizes))
+        findings += document.with_places(size_findings(document, topics.sizes))
     if findings or topics.assignment is None:
         raise SpecError(findings)
     group_inputs = group_files if document.get("report", "consumers") else ()
@@ -153,8 +153,8 @@ def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _
         return replace(topics, findings=(*topics.findings, *error.findings))
     except PlannerError as error:
         return replace(topics, findings=(*topics.findings, replace(finding, message=str(error))))
-    today, months = topics.assignment.topics, [*yaml_sections.of_months(document)]
-    hourly_keys, week = [*yaml_sections.of_hours(document)], cluster_load.week_of_load(rows, about)
+    today, months = topics.assignment.topics, [*yaml_sections.keys_of_months(document)]
+    hourly_keys, week = [*yaml_sections.keys_of_hours(document)], cluster_load.week_of_load(rows, about)
     lacks = cluster_load.without_hours(today, week, hourly_keys)
     reason = cluster_load.misfit(today, load, sized=sized) or (hourly_keys and lacks)
     if not reason and months and not (load.growth or document.get("growth")):
@@ -213,7 +213,7 @@ def _log_dirs(document: SpecDocument, topics: _Topics) -> LogDirs:
         log_dirs = yaml_sections.inline_log_dirs(document)
     else:
         log_dirs = merged(read() for read in topics.log_dirs)
-    if findings := list(document.placed(log_dir_findings(document, log_dirs))):
+    if findings := list(document.with_places(log_dir_findings(document, log_dirs))):
         raise SpecError(findings)
     return log_dirs
 

@@ -37,7 +37,7 @@ def schema_findings(document: Document) -> Iterator[Finding]:
     for error in _validator().iter_errors(document.value):
         path, of_key = tuple(error.absolute_path), "propertyNames" in error.absolute_schema_path
         fault = _Fault(path, str(error.validator), error.instance, error.schema, error.message, of_key)
-        yield from document.placed(_TELLERS[fault.keyword](fault))
+        yield from document.with_places(_TELLERS[fault.keyword](fault))
 
 
 @lru_cache(maxsize=1)
@@ -131,16 +131,16 @@ def _tell_value(fault: _Fault) -> Iterator[PathFinding]:
 
 @_tells("additionalProperties")
 def _tell_unknown_keys(fault: _Fault) -> Iterator[PathFinding]:
-    known = list(fault.schema["properties"])
-    unknown = [key for key in fault.value if key not in known]
-    for number, key in enumerate(unknown):
+    known_keys = list(fault.schema["properties"])
+    unknown_keys = [key for key in fault.value if key not in known_keys]
+    for number, key in enumerate(unknown_keys):
         # Later findings are only counted, so they need no guess.
-        guess = did_you_mean(key, known, most=1) if number < MOST_SHOWN else ""
+        guess = did_you_mean(key, known_keys, most=1) if number < MOST_SHOWN else ""
         # The key means a topic's configuration, in any spelling: `min_insync_replicas`, `retention.ms`, `set_config`.
         of_config = "config" in key or "isr" in re.split("[._-]", key) or key.replace("_", ".") in TOPIC_CONFIGS
         if of_config and "changes" in fault.path:
             guess = f"{_ELSEWHERE}; "
-        yield (*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known)}"
+        yield (*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known_keys)}"
 
 
 _ELSEWHERE = (

@@ -260,8 +260,8 @@ def described_findings(document: SpecDocument, described: Described) -> Iterator
             guess = did_you_mean(item["group"], names)
             yield (*path, "group"), f"{item['group']!r} isn't in {item['state']!r}; {guess}allowed: {', '.join(names)}"
             continue
-        if group.assignor == SHARED and (written := item.get("assignor", SHARED)) != SHARED:
-            message = f"{written!r} isn't possible here, as {item['group']!r} is a share group in {item['state']!r}"
+        if group.assignor == SHARED and (assignor := item.get("assignor", SHARED)) != SHARED:
+            message = f"{assignor!r} isn't possible here, as {item['group']!r} is a share group in {item['state']!r}"
             yield (*path, "assignor"), f"{message}; allowed: {SHARED}, or no assignor"
         for member_path, member in document.items(*path, "members"):
             if member["id"] not in group.members:

@@ -43,7 +43,7 @@ def balance(document: Document, sizes_known: bool) -> Balance:
     return Balance(**{name: Tolerance.parse(tolerances[name]) for name in WINDOWS if name in tolerances})
 
 
-def of_hours(document: Document) -> Iterator[tuple[Path, str]]:
+def keys_of_hours(document: Document) -> Iterator[tuple[Path, str]]:
     """The keys that need the hours of the week, each with an allowed alternative."""
     if at_busiest_hours(document):
         yield ("balance", "at"), "mean"
@@ -54,7 +54,7 @@ def of_hours(document: Document) -> Iterator[tuple[Path, str]]:
             yield ("limits", limit), "no such limit"
 
 
-def of_months(document: Document) -> Iterator[Path]:
+def keys_of_months(document: Document) -> Iterator[Path]:
     """The keys that need sizes, the growth of topics, and each broker's disk."""
     if (chosen := choice(document)).rule in ("most_months_within_bytes", "fewest_bytes_lasting_months"):
         yield ("sweep", "choose", chosen.rule)
@@ -64,8 +64,8 @@ def of_months(document: Document) -> Iterator[Path]:
 
 def limits(document: Document) -> SpecLimits:
     """`limits`; no limits if it is missing."""
-    stated = (document.get("limits") or {}).items()
-    return SpecLimits(**{spec.LIMIT_FIELDS.get(key, key): _LIMITS.get(key, int)(value) for key, value in stated})
+    items = (document.get("limits") or {}).items()
+    return SpecLimits(**{spec.LIMIT_FIELDS.get(key, key): _LIMITS.get(key, int)(value) for key, value in items})
 
 
 def at_busiest_hours(document: Document) -> bool:
@@ -245,8 +245,8 @@ def execution(document: Document) -> spec.Execution:
     `batches: none` removes all limits of a batch. Each limit has its own default. `bytes` and `moves_per_broker` limit
     the size of a batch like `duration`, so the default of `duration` applies only if neither is stated.
     """
-    stated: Mapping[str, Any] = document.get("execution") or {}
-    throttle, batches = stated.get("throttle"), stated.get("batches") or {}
+    section: Mapping[str, Any] = document.get("execution") or {}
+    throttle, batches = section.get("throttle"), section.get("batches") or {}
     unset = ["throttle"] if throttle is None else []
     limits: Mapping[str, Any] = dict.fromkeys(spec.LIMITS, "none") if batches == "none" else batches
     # The default of `moves_per_broker` only replaces a limit on bytes, for the case that sizes aren't known.
@@ -263,7 +263,7 @@ def execution(document: Document) -> spec.Execution:
             seconds=unless_none(limits.get("duration"), parse_seconds),
             elections=unless_none(limits.get("elections"), int),
         ),
-        kafka_bin_dir=stated.get("kafka_bin_dir", spec.Execution.kafka_bin_dir),
+        kafka_bin_dir=section.get("kafka_bin_dir", spec.Execution.kafka_bin_dir),
         unset=tuple(unset),
     )
 

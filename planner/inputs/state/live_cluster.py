@@ -21,8 +21,8 @@ from typing import Any, Literal
 from planner.inputs.importers.brokers_and_configs import CORDONED, cordoned
 from planner.inputs.importers.state_parts import (
     AssignmentEntry,
-    BrokerSeen,
     Rank,
+    RegisteredBroker,
     RunningReassignment,
     StatePart,
     largest_sizes,
@@ -129,7 +129,7 @@ def read_cluster(client: Any, resource: Resource, too_old: type[Exception], serv
     brokers = sorted(client.describe_cluster()["brokers"], key=lambda broker: int(broker["broker_id"]))
     fenced = [broker["broker_id"] for broker in brokers if broker.get("is_fenced")]
     live = tuple(
-        BrokerSeen(place, broker["broker_id"], broker["rack"] or None)
+        RegisteredBroker(place, broker["broker_id"], broker["rack"] or None)
         for broker in brokers
         if not broker.get("is_fenced")
     )

@@ -17,9 +17,9 @@ from itertools import chain
 from planner.inputs.importers.state_parts import (
     Assignment,
     AssignmentEntry,
-    BrokerSeen,
     LeaderAndIsr,
     Rank,
+    RegisteredBroker,
     RunningReassignment,
     StatePart,
     TopicTarget,
@@ -46,7 +46,7 @@ class Merged:
 
     assignment: Assignment
     sizes: Mapping[PartitionKey, int] | None
-    brokers: tuple[BrokerSeen, ...]
+    brokers: tuple[RegisteredBroker, ...]
     only_topics: tuple[str, ...] | None
     targets: tuple[TopicTarget, ...]
     declared_by: str
@@ -361,12 +361,12 @@ ALLOWED_TEXT = "1 to 200 characters, no control characters, no blanks around the
 TEXT = re.compile(rf"{_SIGN}(?:(?:{_SIGN}| ){{0,198}}{_SIGN})?")
 
 
-def _brokers_seen(by_rank: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tuple[str, ...]]:
+def _brokers_seen(by_rank: Iterable[StatePart]) -> tuple[tuple[RegisteredBroker, ...], tuple[str, ...]]:
     """Each broker once, by id, as the source of the first rank describes it; and notes on other racks in other sources.
 
     ImportStateError for a rack that a YAML can't contain, because Kafka accepts any text.
     """
-    by_id: dict[int, BrokerSeen] = {}
+    by_id: dict[int, RegisteredBroker] = {}
     notes: list[str] = []
     findings: list[Finding] = []
     for part in by_rank:

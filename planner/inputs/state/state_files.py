@@ -114,17 +114,17 @@ def read_file(
 def read_all(
     files: Iterable[Path], name_of: Callable[[Path, Path], str], topic: str | None = None, *, piped: bool = False
 ) -> list[StateFile]:
-    """Every file, or all files of a folder; `name_of(given, path)` names a file in the plan.
+    """Every file, or all files of a folder; `name_of(argument, path)` names a file in the plan.
 
     ImportStateError with every error of every file; SetupError if there is no such file.
     """
     state_files: list[StateFile] = []
     findings: list[Finding] = []
     try:
-        for given, path in ((each, path) for each in files for path in files_in(each)):
+        for argument, path in ((each, path) for each in files for path in files_in(each)):
             try:
                 # A pipe that is given itself, like <(ssh …), is read; one in a folder may never end.
-                state_files.append(read_file(path, name_of(given, path), topic, piped=piped and path == given))
+                state_files.append(read_file(path, name_of(argument, path), topic, piped=piped and path == argument))
             except ImportStateError as error:
                 findings += error.findings
     except UnreadableError as error:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from planner.inputs.importers.state_parts import BrokerSeen, StatePart
+from planner.inputs.importers.state_parts import RegisteredBroker, StatePart
 from planner.inputs.state.merge import Merged, rack_named
 from planner.model.cluster import CONFIGS_UNKNOWN, Broker, Config, Partition, down, partition_name, some, unions
 from planner.model.formats import brokers as named_brokers
@@ -50,7 +50,7 @@ def _partitions(rows: Sequence[tuple[str, Partition]]) -> Iterator[str]:
         yield f"{strayed:,} of {len(rows):,} partitions not led by their preferred leaders"
 
 
-def _unknown_brokers(rows: Sequence[tuple[str, Partition]], registered: Sequence[BrokerSeen]) -> Iterator[str]:
+def _unknown_brokers(rows: Sequence[tuple[str, Partition]], registered: Sequence[RegisteredBroker]) -> Iterator[str]:
     """Notes on brokers that hold replicas but aren't live, if the live ones are known; and on brokers without racks."""
     live = {broker.id for broker in registered}
     holders = sorted({broker for _, row in rows for broker in row.replicas})
@@ -89,7 +89,7 @@ def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
 
 
 def broker_notes(
-    listed: Sequence[Broker], joining: Sequence[Broker], registered: Sequence[BrokerSeen]
+    listed: Sequence[Broker], joining: Sequence[Broker], registered: Sequence[RegisteredBroker]
 ) -> Iterator[str]:
     """Notes where the YAML's brokers differ from the registered ones. Brokers that join need not be registered."""
     lists = {"cluster.brokers": listed, "changes": joining}
