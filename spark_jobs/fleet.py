@@ -89,14 +89,14 @@ class _OwnSteps:
             self._over = True
             return self._begun, self._idle
 
-    def take_all(self, failed: Callable[[], bool]) -> bool:
+    def take_all(self, has_failed: Callable[[], bool]) -> bool:
         """Takes steps; True if it took all of them."""
         try:
             while len(self.done) < 2 * self._count:
                 if len(self.done) == self._count:
                     self._check(self.done)
                 with self._lock:
-                    if self._over or failed():
+                    if self._over or has_failed():
                         return False
                     self._begun += 1
                 second, number = divmod(len(self.done), self._count)

@@ -123,25 +123,25 @@ class _OwnShare:
             self._over = True
             return Done(tuple(self._done_counts), frozenset(self._asked_sweeps))
 
-    def evaluated(self, failed: Callable[[], bool]) -> tuple[dict[int, Proposals], list[LongArray]]:
+    def evaluated(self, has_failed: Callable[[], bool]) -> tuple[dict[int, Proposals], list[LongArray]]:
         """The plans that were asked for, by sweep, and the rows kept of each sweep's candidates (COLUMNS, C)."""
         proposals: dict[int, Proposals] = {}
         for number, each in enumerate(self._fleet):
             with self._lock:
-                self._over = self._over or failed()
+                self._over = self._over or has_failed()
                 if self._over:
                     break
                 self._asked_sweeps.add(number)
             proposals[number] = evaluate.asked_for(*each[:2])
         kept_rows = []
         for number, (problem, candidates, scores) in enumerate(self._fleet):
-            parts = self._parts(number, proposals.get(number), failed)
+            parts = self._parts(number, proposals.get(number), has_failed)
             if scores is not None and (number in proposals or not self._over):
                 parts = scores.copied(candidates, parts, "driver")
             kept_rows.append(sweep_result.kept(problem, candidates, parts))
         return proposals, kept_rows
 
-    def _parts(self, sweep: int, proposals: Proposals | None, failed: Callable[[], bool]) -> Iterator[LongArray]:
+    def _parts(self, sweep: int, proposals: Proposals | None, has_failed: Callable[[], bool]) -> Iterator[LongArray]:
         problem, candidates, _ = self._fleet[sweep]
         if proposals is not None:
             yield evaluate.scored(problem, candidates, np.array([ASKED]), proposals)
@@ -149,7 +149,7 @@ class _OwnShare:
             return
         for _, numbers in evaluate.blocks(evaluate.pieces([(candidates, evaluate.has_tables(problem))])):
             with self._lock:
-                self._over = self._over or failed()
+                self._over = self._over or has_failed()
                 if self._over:
                     return
                 self._done_counts[sweep] = int(numbers[-1]) + 1

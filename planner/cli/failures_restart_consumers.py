@@ -46,14 +46,14 @@ def find(path: Path, plan: Path | None) -> Subject:
         if plan is not None:
             raise SetupError(f"{path} is a plan already; allowed: a plan, or a spec with --plan")
         path, plan = _spec_of(path), path
-    spec, beside = reading.load(path), path.with_suffix(".plan")
+    spec, plan_folder = reading.load(path), path.with_suffix(".plan")
     if plan is not None:
         return Subject.of(spec, _plan_of(path, spec, plan))
     reason, makes = "there is no plan beside the spec", "makes one"
-    if (beside / "plan.json").is_file():
-        if plan_file.of_same_files(plan_beside := plan_file.read(beside), spec):
+    if (plan_folder / "plan.json").is_file():
+        if plan_file.of_same_files(plan_beside := plan_file.read(plan_folder), spec):
             return Subject.of(spec, plan_beside)
-        reason, makes = f"{beside.name} was made from files that have changed", "makes it again"
+        reason, makes = f"{plan_folder.name} was made from files that have changed", "makes it again"
     return Subject.of(spec, None, (f"{reason}, so only today is shown; planner whatif {path.name} {makes}",))
 
 

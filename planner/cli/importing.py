@@ -127,19 +127,19 @@ def _imported(merged: Merged, options: ImportOptions, shows_inherited: bool) -> 
 def _write_files(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
     """Writes the YAML, and with many partitions the state into files beside it. Each file is replaced as a whole."""
     folder = out.with_name(f"{out.stem}.state")
-    imported, beside = with_state_files(imported, folder.name)
+    imported, state_files = with_state_files(imported, folder.name)
     yaml_text = text(imported)
     try:
         # Both or none are written, because the old YAML doesn't fit the new state.
         with interrupts.held():
-            if beside:
+            if state_files:
                 _require_ours(folder, out)
-                contents = folder_check.with_sums({name: content.encode() for name, content in beside.items()})
+                contents = folder_check.with_sums({name: content.encode() for name, content in state_files.items()})
                 folder_swap.replace(folder, contents, (), folder_swap.signatures(folder), quiet)
             replace_file(out, yaml_text.encode())
     except OSError as error:
         raise SetupError(f"{out}: can't be written: {error.strerror}; what was there is as it was") from error
-    paths = (*(folder / name for name in sorted(beside)), out)
+    paths = (*(folder / name for name in sorted(state_files)), out)
     return Result(yaml_text, _summary(imported), notes, tuple(map(str, paths)))
 
 

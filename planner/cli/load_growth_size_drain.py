@@ -235,23 +235,23 @@ def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, 
 
     Writes a new SPEC, whose capacity.max_disk is the most that the broker may hold, and its plan next to it.
     """
-    spec, beside = reading.load(path), out or path.with_name(f"{path.stem}-drain-{broker}{path.suffix}")
-    output_folder.require_beside(beside, path)
-    output_folder.require_unread("--output", beside, reading.files_read(path, spec))
+    spec, new_path = reading.load(path), out or path.with_name(f"{path.stem}-drain-{broker}{path.suffix}")
+    output_folder.require_beside(new_path, path)
+    output_folder.require_unread("--output", new_path, reading.files_read(path, spec))
     most = _most_bytes(spec, broker, amount, path)
     title = f"Written by planner drain for {printable(path.name)}: all that broker {broker} may hold is its max_disk."
-    output_folder.require_unchanged(beside, f"planner drain --broker {broker} of {path}", title)
-    output_folder.check(beside.with_suffix(".plan"))
-    old_content = beside.read_bytes() if beside.exists() else None
-    output_folder.replace_file(beside, drained(path.read_text("utf-8-sig"), broker, most, title).encode())
-    options = WhatifOptions(engine="local", out=beside.with_suffix(".plan"))
+    output_folder.require_unchanged(new_path, f"planner drain --broker {broker} of {path}", title)
+    output_folder.check(new_path.with_suffix(".plan"))
+    old_content = new_path.read_bytes() if new_path.exists() else None
+    output_folder.replace_file(new_path, drained(path.read_text("utf-8-sig"), broker, most, title).encode())
+    options = WhatifOptions(engine="local", out=new_path.with_suffix(".plan"))
     try:
-        planned = whatif(beside, options, Console(stderr=True))
+        planned = whatif(new_path, options, Console(stderr=True))
     except BaseException:
         # If there is no plan, the SPEC isn't written either.
-        beside.unlink() if old_content is None else output_folder.replace_file(beside, old_content)
+        new_path.unlink() if old_content is None else output_folder.replace_file(new_path, old_content)
         raise
-    output.say(f"{beside}: written, and planned")
+    output.say(f"{new_path}: written, and planned")
     output.show(planned.plan, form, detail, planned.job.folder, len(planned.files))
     return 0
 

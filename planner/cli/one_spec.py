@@ -86,9 +86,9 @@ def alternatives(job: SpecJob, candidates: int | None, seed: int | None) -> tupl
 def search(job: SpecJob, alternative: Alternative) -> Search:
     """The search for an alternative. The path in `sweep.scores` is relative to the spec's folder."""
     root = alternative.spec.sweep.scores
-    beside = job.spec.resolve().parent
+    folder = job.spec.resolve().parent
     scores = (
-        None if root is None else candidates_file.folder(root, beside, alternative.spec.cluster.name, alternative.name)
+        None if root is None else candidates_file.folder(root, folder, alternative.spec.cluster.name, alternative.name)
     )
     return Search(alternative.problem, alternative.candidates, scores)
 

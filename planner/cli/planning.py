@@ -91,13 +91,13 @@ def validate(specs: tuple[Path, ...]) -> int:
 def render(plan: Path, out: Path) -> int:
     """Write all files of PLAN again, byte for byte."""
     document, folder = plan_file.read(plan), plan_file.folder_of(plan)
-    beside = {name: folder / name for name in (bound_json.FILE, candidates_file.FILE) if (folder / name).is_file()}
-    entries = {name: FolderEntry.read(file) for name, file in beside.items()}
+    paths = {name: folder / name for name in (bound_json.FILE, candidates_file.FILE) if (folder / name).is_file()}
+    entries = {name: FolderEntry.read(file) for name, file in paths.items()}
     digests = plan_check.bound_by_digest(folder, document, entries)
-    other_files = {name: read_bytes(file, BOUND) for name, file in beside.items()}
+    other_files = {name: read_bytes(file, BOUND) for name, file in paths.items()}
     for name, content in other_files.items():
         if digest(content) != digests.get(name):
-            raise StalePlanError(f"{beside[name]}: isn't the file that was made; allowed: that file, or none")
+            raise StalePlanError(f"{paths[name]}: isn't the file that was made; allowed: that file, or none")
     for path in output_folder.write(out, one_spec.files_of(document, other_files), output.say):
         output.echo_line(path)
     return 0

@@ -107,13 +107,13 @@ def topics_after(spec: Spec) -> tuple[Topic, ...]:
 def _sides_of_topics(spec: Spec, topics: Sequence[Topic]) -> IntArray:
     """(G, T): `Problem.apart`. A topic that is being deleted is on no side."""
     names = ["" if topic.deleting else topic.name for topic in topics]
-    sides = [
+    side_lists = [
         [[fnmatchcase(each, pattern) for pattern in (*rule.topics, "*")].index(True) for each in names]
         for rule in spec.apart
     ]
     side_counts = _ints(len(rule.topics) for rule in spec.apart)[:, None]
-    side_of = np.array(sides, dtype=np.int32).reshape(len(spec.apart), len(topics))
-    return np.where(side_of == side_counts, -1, side_of)
+    side_indices = np.array(side_lists, dtype=np.int32).reshape(len(spec.apart), len(topics))
+    return np.where(side_indices == side_counts, -1, side_indices)
 
 
 def _allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> BoolArray | None:
@@ -171,8 +171,10 @@ def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) ->
         return np.zeros(problem.rows, dtype=bool)
     todays = {broker.id: broker.rack for broker in spec.all_brokers}
     _, racks_today = _rack_indices([Broker(broker.id, todays[broker.id]) for broker in brokers])
-    before, after = (crowding(problem.replicas, racks) for racks in (racks_today, problem.broker_racks))
-    worse: BoolArray = uneven_racks(problem, problem.replicas) & (after > before)
+    crowding_before, crowding_after = (
+        crowding(problem.replicas, racks) for racks in (racks_today, problem.broker_racks)
+    )
+    worse: BoolArray = uneven_racks(problem, problem.replicas) & (crowding_after > crowding_before)
     return worse
 
 

@@ -245,14 +245,14 @@ def _caps_leave_room(document: SpecDocument) -> Iterator[PathFinding]:
 @CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "topics", "changes.rebalance", "placement")
 def _caps_hold_what_stays(document: SpecDocument) -> Iterator[PathFinding]:
     """A broker's cap must allow the replicas that can't leave it: those of fixed topics, or all if nothing may move."""
-    chosen, mode = document.topic_filter, document.rebalance
+    topic_filter, mode = document.topic_filter, document.rebalance
     unforced = mode in ("leaders", "none") and not any(document.get(*key) for key in _FORCING)
     fixed, counts = Counter[int](), Counter[int]()
     for topic in document.assignment.topics:
-        moves = not topic.deleting and chosen.moves(topic.name)
+        moves = not topic.deleting and topic_filter.moves(topic.name)
         for row in topic.partitions:
             counts.update(row.replicas if not document.leaving_brokers & set(row.replicas) else ())
-            fixed.update(() if moves and chosen.is_near(row.replicas) else row.replicas)
+            fixed.update(() if moves and topic_filter.is_near(row.replicas) else row.replicas)
     for broker in document.target_brokers:
         cap = broker.max_replicas
         if cap is not None and fixed[broker.id] > cap:

@@ -103,11 +103,11 @@ def _racks_of_known(document: SpecDocument) -> Iterator[PathFinding]:
 def _racks_for_all(document: SpecDocument) -> Iterator[PathFinding]:
     """Kafka refuses rack-aware placement if only some brokers have racks (KIP-36)."""
     targets = document.target_brokers
-    without = [broker.id for broker in targets if broker.rack is None]
-    if not document.rack_aware or len(without) in (0, len(targets)):
+    rackless = [broker.id for broker in targets if broker.rack is None]
+    if not document.rack_aware or len(rackless) in (0, len(targets)):
         return
     allowed = "a rack for every broker that stays or joins, for none, or rack_aware: disabled"
-    for path, who, replaced in _broker_paths(document, set(without)):
+    for path, who, replaced in _broker_paths(document, set(rackless)):
         if replaced is None:
             yield (*path, "rack"), f"broker {who} has no rack, but others have; allowed: {allowed}"
         else:
@@ -123,9 +123,9 @@ def _capacities_for_all(document: SpecDocument) -> Iterator[PathFinding]:
     ):
         if document.get("limits", limit) is None:
             continue
-        without = {broker.id for broker in document.target_brokers if getattr(broker, field) is None}
+        lacking = {broker.id for broker in document.target_brokers if getattr(broker, field) is None}
         allowed = f"capacity.{capacity_key} for every broker that stays or joins, or no limits.{limit}"
-        for path, who, replaced in _broker_paths(document, without):
+        for path, who, replaced in _broker_paths(document, lacking):
             if replaced is None:
                 message = f"broker {who} has no capacity.{capacity_key}, which limits.{limit} needs; allowed: {allowed}"
                 yield (*path, "capacity"), message

@@ -54,11 +54,11 @@ def _leader_rule(document: SpecDocument, topic: str) -> tuple[int, tuple[str, ..
 @LEADER_TOPIC_RULES.reads(*TARGET_KEYS, DEMOTED, "topics")
 def _others_may_lead(document: SpecDocument) -> Iterator[PathFinding]:
     """A demoted broker must not lead a fixed partition that another replica could lead. Without one, the plan warns."""
-    demoted, chosen = document.demoted_brokers, document.topic_filter
+    demoted, topic_filter = document.demoted_brokers, document.topic_filter
     fixed = [
         f"{topic.name}-{row.id}"
         for topic in document.assignment.topics
-        if not topic.deleting and not chosen.moves(topic.name)
+        if not topic.deleting and not topic_filter.moves(topic.name)
         for row in topic.partitions
         if row.replicas and row.replicas[0] in demoted and not demoted.issuperset(row.replicas)
     ]

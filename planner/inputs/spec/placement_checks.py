@@ -169,8 +169,10 @@ def _fixed_topics_are_in_place(document: SpecDocument) -> Iterator[PathFinding]:
     brokers_of = {
         topic.name: {b for row in topic.partitions for b in row.replicas} for topic in document.assignment.topics
     }
-    chosen = document.topic_filter
-    fixed = {topic.name for topic in document.assignment.topics if not chosen.moves(topic.name) and not topic.deleting}
+    topic_filter = document.topic_filter
+    fixed = {
+        topic.name for topic in document.assignment.topics if not topic_filter.moves(topic.name) and not topic.deleting
+    }
     for need in _needs(document):
         if stuck := [name for name in need.replicas if name in fixed and brokers_of[name] - set(need.usable)]:
             filter_key = place_of(document, excluded_by(document, stuck[0]))
@@ -209,7 +211,7 @@ def filter_of(document: SpecDocument) -> Path:
 
 
 def _sides(document: SpecDocument) -> Iterator[tuple[Path, Apart, list[_ApartSide]]]:
-    factors, chosen = document.replicas_after, document.topic_filter
+    factors, topic_filter = document.replicas_after, document.topic_filter
     racks = document.racks_after
     demoted = document.demoted_brokers
     for path, rule in document.apart:
@@ -224,7 +226,7 @@ def _sides(document: SpecDocument) -> Iterator[tuple[Path, Apart, list[_ApartSid
                 if topic.deleting or not fnmatchcase(topic.name, pattern):
                     continue
                 for row in topic.partitions:
-                    if chosen.keeps(topic.name, row.replicas):
+                    if topic_filter.keeps(topic.name, row.replicas):
                         blocked = set(row.replicas[: 1 if by_leader else None])
                         if rule.by.startswith("rack"):
                             blocked_racks = {racks.get(broker) for broker in blocked}

@@ -169,8 +169,10 @@ class SpecDocument(Document):
     @cached_property
     def topic_filter(self) -> TopicFilter:
         """`topics`; by default, all topics."""
-        chosen = self.get("topics") or {}
-        return TopicFilter(**{key: tuple(chosen[key]) for key in ("include", "exclude", "on_brokers") if key in chosen})
+        section = self.get("topics") or {}
+        return TopicFilter(
+            **{key: tuple(section[key]) for key in ("include", "exclude", "on_brokers") if key in section}
+        )
 
     @cached_property
     def knows_sizes(self) -> bool:

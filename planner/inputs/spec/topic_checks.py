@@ -141,7 +141,7 @@ def _total_rates(document: SpecDocument) -> Iterator[PathFinding]:
 def _factors_possible(document: SpecDocument) -> Iterator[PathFinding]:
     """A new factor needs enough brokers, must not be below min.insync.replicas, and must be the only one of a topic."""
     targets, defaults = len(document.target_brokers), document.config_defaults
-    chosen: dict[str, int] = {}
+    new_factors: dict[str, int] = {}
     for index, change in enumerate(document.replication_factor_changes):
         path = ("changes", "set_replication_factor", index, "replication_factor")
         factor = change.replication_factor
@@ -157,7 +157,7 @@ def _factors_possible(document: SpecDocument) -> Iterator[PathFinding]:
                     f"min.insync.replicas first, {altered(topic.name, factor)}, and capture the state again"
                 )
                 yield path, message
-            if factor != (other_factor := chosen.setdefault(topic.name, factor)):
+            if factor != (other_factor := new_factors.setdefault(topic.name, factor)):
                 message = f"{factor} for {topic.name}, which another entry gives {other_factor}"
                 yield path, f"{message}; allowed: one factor for each topic"
 
@@ -183,10 +183,10 @@ def _factors_kept(document: SpecDocument) -> Iterator[PathFinding]:
 @_reads(*TARGET_KEYS, FACTORS, "topics")
 def _fixed_topics_can_stay(document: SpecDocument) -> Iterator[PathFinding]:
     """Topics and partitions that may not move must not need to: for leaving brokers or a new replication factor."""
-    chosen, leaving = document.topic_filter, document.leaving_brokers
+    topic_filter, leaving = document.topic_filter, document.leaving_brokers
     fixed = {
-        topic.name: [row.replicas for row in topic.partitions if not (moves and chosen.is_near(row.replicas))]
-        for topic, moves in ((each, chosen.moves(each.name)) for each in document.assignment.topics)
+        topic.name: [row.replicas for row in topic.partitions if not (moves and topic_filter.is_near(row.replicas))]
+        for topic, moves in ((each, topic_filter.moves(each.name)) for each in document.assignment.topics)
     }
     if stuck := [name for name, rows in fixed.items() if any(leaving & set(replicas) for replicas in rows)]:
         message = f"brokers that leave have replicas of {some(stuck)}, which may not move; allowed: let them move"

@@ -88,10 +88,10 @@ def budget(document: Document) -> spec.Budget:
 
 def choice(document: Document) -> spec.Choice:
     """`sweep.choose`: `asked`, or the rule that it names, with its amount."""
-    chosen = document.get("sweep", "choose")
+    section = document.get("sweep", "choose")
     for rule, parse in _AMOUNTS.items():
-        if isinstance(chosen, dict) and rule in chosen:
-            return spec.Choice(rule, parse(chosen[rule]))
+        if isinstance(section, dict) and rule in section:
+            return spec.Choice(rule, parse(section[rule]))
     return spec.Choice()
 
 
