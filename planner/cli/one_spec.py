@@ -209,7 +209,7 @@ class SpecFacts(NamedTuple):
 
 
 def planned(read_spec: ReadSpec) -> bytes | PlannerError:
-    """Sweeps a spec that has been read, chooses its plan and renders it. Returns `Made`, pickled for a file.
+    """Sweeps a spec that has been read, chooses its plan and renders it. Returns `PlanFiles`, pickled for a file.
 
     An error in the spec is returned, not raised.
     """

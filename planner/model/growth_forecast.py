@@ -167,8 +167,8 @@ def at_history_end(spec: Spec) -> Spec:
     times = iter(_times_at_end(spec, [(topic.name, each.id) for topic in topics for each in topic.partitions]).T)
     for topic in topics:
         # zip takes one pair of factors for each of the topic's partitions.
-        ended = zip(topic.partitions, times, strict=False)
-        rates = ((each, each.bytes_in_per_sec * w, each.bytes_out_per_sec * r) for each, (w, r) in ended)
+        with_factors = zip(topic.partitions, times, strict=False)
+        rates = ((each, each.bytes_in_per_sec * w, each.bytes_out_per_sec * r) for each, (w, r) in with_factors)
         rated = (replace(each, bytes_in_per_sec=round(w), bytes_out_per_sec=round(r)) for each, w, r in rates)
         rated_topics.append(replace(topic, partitions=tuple(rated)))
     cluster = replace(spec.cluster, topics=tuple(rated_topics))
@@ -238,8 +238,8 @@ def with_sizes_ahead(problem: Problem, spec: Spec, topics: Sequence[Topic]) -> P
     if not (spec.growth.rates and problem.sizes_known and (problem.disk_limit_bytes >= 0).any()):
         return problem
     times = np.where(problem.is_new, 1.0, _times_at_end(spec, problem.partition_keys)[0])
-    ended = replace(problem, bytes_in_per_sec=np.rint(problem.bytes_in_per_sec * times).astype(np.int64))
-    ahead = forecast(spec, ended, topics)
+    problem_at_end = replace(problem, bytes_in_per_sec=np.rint(problem.bytes_in_per_sec * times).astype(np.int64))
+    ahead = forecast(spec, problem_at_end, topics)
     sizes = [ahead.sizes(month) for month in range(months_ahead(spec) + 1)]
     return replace(problem, sizes_ahead=np.stack(sizes, axis=1))
 

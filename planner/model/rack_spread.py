@@ -21,10 +21,10 @@ def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
         np.where(each >= 0, names[each.clip(0, len(names) - 1)], -1 - position)
         for position, each in enumerate(replicas.T)
     ]
-    twice = np.zeros(len(replicas), dtype=bool)
+    shares_rack = np.zeros(len(replicas), dtype=bool)
     for first, second in combinations(racks, 2):
-        twice |= first == second
-    crowded = np.flatnonzero(twice)
+        shares_rack |= first == second
+    crowded = np.flatnonzero(shares_rack)
     counts = _by_rack(replicas[crowded], problem)
     sizes = _rack_sizes(problem, crowded)
     roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
@@ -49,11 +49,11 @@ def bounds_as_today(
     rack_numbers = np.where(problem.replicas[rows] >= 0, number_of[problem.replicas[rows]], -1)
     indices, slots = np.nonzero(rack_numbers >= 0)
     today = sums_at((len(rows), least.shape[1]), (indices, rack_numbers[indices, slots]))
-    wide = np.hstack([np.minimum(least[kinds[rows]], today), np.maximum(most[kinds[rows]], today)])
-    wide, of_row = np.unique(wide, axis=0, return_inverse=True)
+    wide_bounds = np.hstack([np.minimum(least[kinds[rows]], today), np.maximum(most[kinds[rows]], today)])
+    wide_bounds, of_row = np.unique(wide_bounds, axis=0, return_inverse=True)
     kinds = kinds.copy()
     kinds[rows] = len(least) + of_row.reshape(-1)
-    lows, highs = np.split(wide.astype(least.dtype), 2, axis=1)
+    lows, highs = np.split(wide_bounds.astype(least.dtype), 2, axis=1)
     return np.concatenate([least, lows]), np.concatenate([most, highs]), kinds
 
 

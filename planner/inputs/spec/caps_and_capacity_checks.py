@@ -158,15 +158,15 @@ def _amounts_have_their_units(document: SpecDocument) -> Iterator[PathFinding]:
         (path, document.get(*path) or {}) for path in (("limits",), ("budget",), ("execution", "batches"))
     ]
     for path, values in [*_capacities(document), *sections, ((), {"valid_for": document.get("valid_for")})]:
-        for keys, least, unit, such in (
+        for keys, least, unit, example in (
             (_SIZES, LEAST_BYTES, "B", "500GB"),
             (_RATES, LEAST_BYTES_PER_SEC, "B/s", "1Gbit/s"),
             (_DURATIONS, LEAST_SECONDS, "s", "6h"),
         ):
             for key in (key for key in keys if key in values and lacks_unit(values[key], least)):
-                bare = int(values[key])
-                message = f"{values[key]!r} is {bare} {unit}; allowed: with its unit, such as {such}"
-                yield (*path, key), f"{message}, or {bare}{unit} if that is meant"
+                number = int(values[key])
+                message = f"{values[key]!r} is {number} {unit}; allowed: with its unit, such as {example}"
+                yield (*path, key), f"{message}, or {number}{unit} if that is meant"
 
 
 @CAPACITY_RULES.reads("cluster.profile")

@@ -224,18 +224,20 @@ def groups(document: Document, described: Described) -> tuple[spec.ConsumerGroup
     """`consumers`, in the file's order, with topics still as patterns. `described`: state files' groups, by path."""
     declared = []
     for _, item in document.items("consumers"):
-        listed, shared = item.get("members", ()), tuple(item.get("topics", ()))
-        if isinstance(listed, int):
-            width = len(str(listed))
-            listed = [{"id": f"consumer-{number:0{width}}"} for number in range(1, listed + 1)]
+        members_stated, shared_topics = item.get("members", ()), tuple(item.get("topics", ()))
+        if isinstance(members_stated, int):
+            width = len(str(members_stated))
+            members_stated = [{"id": f"consumer-{number:0{width}}"} for number in range(1, members_stated + 1)]
         members = tuple(
-            spec.ConsumerMember(each["id"], tuple(each.get("topics", shared)), each.get("rack"), each.get("instance"))
-            for each in listed
+            spec.ConsumerMember(
+                each["id"], tuple(each.get("topics", shared_topics)), each.get("rack"), each.get("instance")
+            )
+            for each in members_stated
         )
         in_file = described.get(item.get("state", ""), ())
         group = next((each for each in in_file if each.name == item["group"]), None)
         ids = tuple((item.get("topic_ids") or {}).items())
-        declared.append(spec.ConsumerGroup(item["group"], item.get("assignor", ""), members, group, ids, shared))
+        declared.append(spec.ConsumerGroup(item["group"], item.get("assignor", ""), members, group, ids, shared_topics))
     return tuple(declared)
 
 

@@ -121,10 +121,10 @@ def _entries(
     if len(ranked) == 1 and ranked[0].leaders_known and not moving:
         return ranked[0].entries, [], ()  # there may be millions, so they are returned as they are
     primary = [part for part in ranked if part.rank == ranked[0].rank]
-    chosen, twice, repeats, owners = _chosen(primary)
+    chosen, duplicates, repeats, owners = _chosen(primary)
     entries, moving_notes = reassigned(_with_leaders(chosen, parts, ranked), moving)
     notes = _disagreements(chosen, owners, [*repeats, *ranked[len(primary) :]], moving)
-    return [*entries, *twice], notes, moving_notes
+    return [*entries, *duplicates], notes, moving_notes
 
 
 def _chosen(
@@ -136,7 +136,7 @@ def _chosen(
     If a topic's first source is `complete`, only that source says which partitions exist; otherwise sources add up.
     """
     chosen: dict[PartitionKey, AssignmentEntry] = {}
-    twice: list[AssignmentEntry] = []
+    duplicates: list[AssignmentEntry] = []
     owners: dict[str, StatePart] = {}
     repeats: list[StatePart] = []
     for part in primary:
@@ -146,10 +146,10 @@ def _chosen(
             if key not in chosen and (owner is part or not owner.complete):
                 chosen[key] = entry
             else:
-                (twice if owner is part else repeated).append(entry)
+                (duplicates if owner is part else repeated).append(entry)
         if repeated:
             repeats.append(replace(part, entries=tuple(repeated)))
-    return chosen, twice, repeats, owners
+    return chosen, duplicates, repeats, owners
 
 
 def moving_now(parts: Iterable[StatePart]) -> dict[PartitionKey, RunningReassignment]:
@@ -243,7 +243,7 @@ def _size_notes(
     of another time. Sizes of no broker that has replicas are of another cluster: ImportStateError.
     """
     replicas = {(each.topic, each.partition.id): each.partition.replicas for each in merged.entries} if sizes else {}
-    strange = sorted(key for key in sizes if key not in replicas)
+    unknown = sorted(key for key in sizes if key not in replicas)
     file_of = {broker: part.file for part in parts for broker in part.size_replicas}
     holders = {broker for each in moving.values() for broker in each.removing}
     holders.update(*(entry.partition.replicas for entry in merged.entries if file_of))
@@ -254,8 +254,8 @@ def _size_notes(
         if len(strangers) == len(file_of):
             raise ImportStateError([Finding(Place(file), "", f"{text}; allowed: sizes of the same cluster")])
         yield f"{file} {text}: of another time or cluster, or of other topics"
-    if strange and len(strange) < len(sizes):
-        yield f"sizes are given for {_partitions(strange)}, which {winner} doesn't have"
+    if unknown and len(unknown) < len(sizes):
+        yield f"sizes are given for {_partitions(unknown)}, which {winner} doesn't have"
     sized = ((key, broker) for part in parts for broker in part.size_replicas for key in part.size_replicas[broker])
     comparable = ((key, broker) for key, broker in sized if broker in holders and key in replicas and key not in moving)
     if astray := sorted({key for key, broker in comparable if broker not in replicas[key]}):

@@ -251,8 +251,8 @@ def with_brokers(
         raise ValueError("the keys of the file are in braces")
     spec, lines = read_yaml(text, "").value, text.splitlines(keepends=True)
     limits = spec.get("limits") or {}
-    limited = disk_used is None or "disk_used" in limits
-    new_keys = {"changes", "sizing"} if limited else {"changes", "sizing", "limits"}
+    keeps_limits = disk_used is None or "disk_used" in limits
+    new_keys = {"changes", "sizing"} if keeps_limits else {"changes", "sizing", "limits"}
     starts = [(key.value, key.start_mark.line) for key, _ in root.value]
     ends = [*(line for _, line in starts[1:]), len(lines)]
     kept_lines = lines[: starts[0][1]]
@@ -260,8 +260,8 @@ def with_brokers(
         # Comments before the next key belong to that key.
         while end > start + 1 and lines[end - 1].startswith(("#", "\n")):
             end -= 1
-        following = next((line for _, line in starts if line >= end), len(lines))
-        kept_lines += lines[end:following] if name in new_keys else lines[start:following]
+        next_start = next((line for _, line in starts if line >= end), len(lines))
+        kept_lines += lines[end:next_start] if name in new_keys else lines[start:next_start]
     changes = {key: value for key, value in (spec.get("changes") or {}).items() if key in _OF_TOPICS}
     change_lines = [f"  {key}: {_flow(value)}\n" for key, value in changes.items()]
     if added:
@@ -272,7 +272,7 @@ def with_brokers(
     if removed:
         change_lines.append(f"  remove_brokers: {_ids(removed)}\n")
     block = ["changes:\n", *change_lines, *(() if added or removed else ("  rebalance: all\n",))]
-    if not limited:
+    if not keeps_limits:
         block.append(f"limits: {_flow({**limits, 'disk_used': disk_used})}\n")
     if kept_lines and not kept_lines[-1].endswith("\n"):
         kept_lines[-1] += "\n"

@@ -57,9 +57,9 @@ def _unknown_brokers(rows: Sequence[tuple[str, Partition]], registered: Sequence
     for broker in holders:
         if live and broker not in live:
             yield f"broker {broker} holds replicas, but isn't live: its rack isn't known"
-    bare = [broker for broker in registered if broker.rack is None]
-    if len(bare) < len(registered):
-        for each in bare:
+    rackless = [broker for broker in registered if broker.rack is None]
+    if len(rackless) < len(registered):
+        for each in rackless:
             yield f"broker {each.id} has no rack by {each.source}, but others have one: state it, or leave out all"
     else:
         yield "racks are unknown: add them to cluster.brokers, or the output of kafka-broker-api-versions"
