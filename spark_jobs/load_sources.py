@@ -61,21 +61,21 @@ class LoadSources(NamedTuple):
     notes: Sequence[str]
 
 
-def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) -> LoadSources:
+def read_sources(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) -> LoadSources:
     """Opens every file; `names` maps TABLE_COLUMNS to a table's own names. PlannerError names what can't be used."""
     tables: list[DataFrame] = []
     texts: dict[MetricsFormat, list[str]] = {}
     notes: list[str] = []
     opened: Counter[str] = Counter(files)
     for file in dict.fromkeys(files):
-        found = _opened(spark, file)
-        if isinstance(found, str):
+        source = _opened(spark, file)
+        if isinstance(source, str):
             # An export is parsed by lines. Every other file is parsed as a whole, and its kind is determined again.
-            texts.setdefault(found if found == "export" else "query_range", []).append(file)
+            texts.setdefault(source if source == "export" else "query_range", []).append(file)
         else:
-            opened.update(set(found.inputFiles()) - {file})
-            tables.append(_table(found, file, names))
-            notes += _unread(found.columns, file, {each: names.get(each, each) for each in TABLE_COLUMNS})
+            opened.update(set(source.inputFiles()) - {file})
+            tables.append(_table(source, file, names))
+            notes += _unread(source.columns, file, {each: names.get(each, each) for each in TABLE_COLUMNS})
     if twice := [file for file, count in opened.items() if count > 1]:
         raise PlannerError(f"{_local(twice[0])}: is given twice; allowed: each file once")
     measures = [_measures(spark, kind, paths) for kind, paths in texts.items()]
@@ -83,17 +83,17 @@ def read(spark: SparkSession, files: Sequence[str], names: Mapping[str, str]) ->
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame | None:
-    return reduce(lambda one, other: one.unionByName(other), frames) if frames else None
+    return reduce(lambda first, second: first.unionByName(second), frames) if frames else None
 
 
-def _unread(columns: Sequence[str], file: str, called: Mapping[str, str]) -> Iterator[str]:
+def _unread(columns: Sequence[str], file: str, column_of: Mapping[str, str]) -> Iterator[str]:
     """A note on the columns that aren't read, if one of them may be a measured one under another name."""
-    lacking = [name for name in MEASURED if called[name] not in columns]
+    lacking = [name for name in MEASURED if column_of[name] not in columns]
     # Spark puts broken lines of JSON into a column of its own.
-    read = {*called.values(), "_corrupt_record"}
-    if lacking and (others := [each for each in columns if each not in read]):
+    read_columns = {*column_of.values(), "_corrupt_record"}
+    if lacking and (ignored := [each for each in columns if each not in read_columns]):
         yield (
-            f"{file}: no column {' or '.join(lacking)}; not read: {', '.join(map(repr, others[:20]))}; "
+            f"{file}: no column {' or '.join(lacking)}; not read: {', '.join(map(repr, ignored[:20]))}; "
             f"if one of these is meant: --column {lacking[0]}=COLUMN"
         )
 
@@ -111,14 +111,16 @@ def _opened(spark: SparkSession, file: str) -> DataFrame | MetricsFormat:
     """The table in a file or folder, or the kind of its text."""
     try:
         # This reads only names: for a folder, the names of its files.
-        inside = (
+        paths = (
             _reader(spark).format("binaryFile").load(_literal(file)).select("path").limit(_NAMES_READ).toArrow()["path"]
         )
-        names = sorted(inside.to_pylist())
+        names = sorted(paths.to_pylist())
         kinds = {_table_kind(name): name for name in names}
         if len(kinds) > 1:
-            shown = " and ".join(sorted(name.rpartition("/")[2] for name in kinds.values()))
-            raise PlannerError(f"{file}: has files of several kinds, {shown}; allowed: a folder with files of one kind")
+            examples = " and ".join(sorted(name.rpartition("/")[2] for name in kinds.values()))
+            raise PlannerError(
+                f"{file}: has files of several kinds, {examples}; allowed: a folder with files of one kind"
+            )
         if "parquet" in kinds:
             return _reader(spark).parquet(_literal(file))
         head = _head(spark, file)
@@ -192,9 +194,9 @@ def read_faults_named(spark: SparkSession) -> Iterator[None]:
             raise PlannerError(_local(refused[1])) from error
         if unread := _UNREAD.search(text):
             if row := _MALFORMED.search(text):
-                header, found = (len(_fields(line)) for line in (_head(spark, _local(unread[1]))[0], row[1]))
+                header, fields = (len(_fields(line)) for line in (_head(spark, _local(unread[1]))[0], row[1]))
                 raise PlannerError(
-                    f"{_local(unread[1])}: a row has {found} fields, and the header {header}: {row[1][:200]!r}; "
+                    f"{_local(unread[1])}: a row has {fields} fields, and the header {header}: {row[1][:200]!r}; "
                     "allowed: as many fields in each row as in the header, decimal points, and commas only in quotes"
                 ) from error
             raise PlannerError(f"{_local(unread[1])}: can't be read: {_reason(error)}; {_ALLOWED}") from error
@@ -203,8 +205,8 @@ def read_faults_named(spark: SparkSession) -> Iterator[None]:
 
 def _local(text: str) -> str:
     """A text that begins with a local file's path, without Spark's scheme and escapes."""
-    found = re.match(r"file:/+(\S+?)(?=:|\s|$)", text)
-    return f"/{unquote(found[1])}{text[found.end() :]}" if found else text
+    match = re.match(r"file:/+(\S+?)(?=:|\s|$)", text)
+    return f"/{unquote(match[1])}{text[match.end() :]}" if match else text
 
 
 def _reason(error: Exception) -> str:
@@ -225,14 +227,14 @@ def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
     """A table as samples. A value that is negative or not a number becomes -1; a row that is no sample has no time."""
     from pyspark.sql import functions as fn
 
-    called = {column: names.get(column, column) for column in TABLE_COLUMNS}
-    there = _checked(frame, file, called, names)
+    column_of = {column: names.get(column, column) for column in TABLE_COLUMNS}
+    measured_columns = _checked(frame, file, column_of, names)
 
     def column(name: str) -> Column:
-        return fn.col(f"`{called[name]}`")
+        return fn.col(f"`{column_of[name]}`")
 
     def measured(name: str) -> Column:
-        if name not in there:
+        if name not in measured_columns:
             return fn.lit(None).cast("bigint").alias(name)
         of_size, value = name == "size_bytes", column(name).try_cast("double")
         most = load_profile_statistics.MOST_SIZE if of_size else load_profile_statistics.MOST_RATE
@@ -244,7 +246,7 @@ def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
     return frame.select(
         topic.alias("topic"),
         partition.alias("partition"),
-        fn.when(valid, _seconds(frame, called["time"])).alias("at"),
+        fn.when(valid, _seconds(frame, column_of["time"])).alias("at"),
         *map(measured, MEASURED),
         fn.lit(SOURCES.index("measured")).cast("tinyint").alias("source"),
     )
@@ -264,36 +266,36 @@ def fault_of_first_row(spark: SparkSession, files: Sequence[str], names: Mapping
     tables = (table for table in (_opened(spark, file) for file in files) if not isinstance(table, str))
     if (table := next(tables, None)) is None:
         return ""
-    called = {name: names.get(name, name) for name in REQUIRED}
-    as_text = (fn.col(f"`{column}`").cast("string").alias(name) for name, column in called.items())
+    column_of = {name: names.get(name, name) for name in REQUIRED}
+    as_text = (fn.col(f"`{column}`").cast("string").alias(name) for name, column in column_of.items())
     row: Any = table.select(*as_text).first()
     partition = re.fullmatch(r"\d+", row["partition"] or "", re.ASCII)
     bad = "topic" if not TOPIC_NAME.fullmatch(row["topic"] or "") else "time" if partition else "partition"
-    shown = "nothing" if row[bad] is None else repr(row[bad][:80])
-    return f": the first row's {called[bad]} is {shown}; allowed: {_SAMPLE_ALLOWS[bad]}"
+    value_text = "nothing" if row[bad] is None else repr(row[bad][:80])
+    return f": the first row's {column_of[bad]} is {value_text}; allowed: {_SAMPLE_ALLOWS[bad]}"
 
 
-def _checked(frame: DataFrame, file: str, called: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
+def _checked(frame: DataFrame, file: str, column_of: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
     """The columns of MEASURED that a table has. PlannerError if a column is missing or has an unusable type."""
     needed = [each for each in TABLE_COLUMNS if each in REQUIRED or each in names]
-    missing = [each for each in needed if called[each] not in frame.columns]
+    missing = [each for each in needed if column_of[each] not in frame.columns]
     if missing:
-        lacks = ", ".join(f"no column {called[each]!r} for {each}" for each in missing)
+        lacks = ", ".join(f"no column {column_of[each]!r} for {each}" for each in missing)
         raise PlannerError(
-            f"{file}: {lacks}; {did_you_mean(called[missing[0]], frame.columns)}it has "
+            f"{file}: {lacks}; {did_you_mean(column_of[missing[0]], frame.columns)}it has "
             f"{', '.join(map(repr, frame.columns[:20]))}; allowed: --column NAME=COLUMN says what a table calls it"
         )
-    there = [column for column in MEASURED if called[column] in frame.columns]
-    if not there:
+    measured_columns = [column for column in MEASURED if column_of[column] in frame.columns]
+    if not measured_columns:
         raise PlannerError(f"{file}: none of {', '.join(MEASURED)} is there; allowed: at least one of them")
     types = dict(frame.dtypes)
-    for each in (*REQUIRED, *there):
-        kind = types[called[each]].partition("(")[0]
+    for each in (*REQUIRED, *measured_columns):
+        kind = types[column_of[each]].partition("(")[0]
         usable = _TIME_TYPES if each == "time" else (*_NUMBER_TYPES, "binary") if each == "topic" else _NUMBER_TYPES
         if kind not in usable:
-            what = {"time": "a time, text or a number", "topic": "text"}.get(each, "a number, or text with one")
-            raise PlannerError(f"{file}: column {called[each]!r} is {kind[:80]}; allowed: {what}")
-    return there
+            expected = {"time": "a time, text or a number", "topic": "text"}.get(each, "a number, or text with one")
+            raise PlannerError(f"{file}: column {column_of[each]!r} is {kind[:80]}; allowed: {expected}")
+    return measured_columns
 
 
 def _seconds(frame: DataFrame, name: str) -> Column:
@@ -316,34 +318,34 @@ def _measures(spark: SparkSession, kind: MetricsFormat, files: Sequence[str]) ->
     from pyspark.sql import functions as fn
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    whole = kind != "export"
+    is_whole = kind != "export"
     text = (
         _reader(spark)
-        .text([*map(_literal, files)], wholetext=whole)
+        .text([*map(_literal, files)], wholetext=is_whole)
         .select(fn.input_file_name().alias("file"), "value")
     )
     return text.mapInArrow(partial(_parsed, kind), from_arrow_schema(MEASURE_SCHEMA))
 
 
 def _parsed(kind: MetricsFormat, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    def of_batch(batch: pa.RecordBatch) -> Iterator[metric_files.Measurement]:
+    def measures_of(batch: pa.RecordBatch) -> Iterator[metric_files.Measurement]:
         # Without this, a file that isn't UTF-8 would cause an error without the file's name.
         texts = map(_text, batch["value"].cast("binary").to_pylist())
         for file, text in zip(batch["file"].to_pylist(), texts, strict=True):
             if not text.strip():
                 continue
             # The files of a folder may be of several kinds.
-            found = metric_files.file_kind(text[:_HEAD_CHARACTERS]) or ("export" if kind == "export" else None)
-            if found is None:
+            file_kind = metric_files.file_kind(text[:_HEAD_CHARACTERS]) or ("export" if kind == "export" else None)
+            if file_kind is None:
                 raise PlannerError(f"{file}: isn't known by how it begins; {_ALLOWED}")
-            if (found == "export") != (kind == "export"):
-                one = "an" if found == "export" else "no"
+            if (file_kind == "export") != (kind == "export"):
+                word = "an" if file_kind == "export" else "no"
                 raise PlannerError(
-                    f"{file}: is {one} export, unlike other files of its folder; allowed: an export in its own folder"
+                    f"{file}: is {word} export, unlike other files of its folder; allowed: an export in its own folder"
                 )
-            yield from metric_files.measures(found, text, file)
+            yield from metric_files.measures(file_kind, text, file)
 
-    measures = chain.from_iterable(map(of_batch, batches))
+    measures = chain.from_iterable(map(measures_of, batches))
     while rows := list(islice(measures, _BATCH_MEASURES)):
         columns = zip(zip(*rows, strict=True), MEASURE_SCHEMA, strict=True)
         yield pa.record_batch([pa.array(values, field.type) for values, field in columns], MEASURE_SCHEMA)

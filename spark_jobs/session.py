@@ -212,13 +212,13 @@ def _classic_options(master: str, scratch: Path, recording: Recording | None, ma
         raise SetupError(f"--master {master}: no Spark master; allowed: {_MASTERS}")
     if master.startswith("spark://"):
         _any_answers(f"--master {master}", "Spark master", _addresses(master), MASTER_PORT)
-    found = java.find()
+    usable_java = java.find()
     cache = java.cache_folder()
-    _set_environment(master, java.shim_home(found, cache))
-    archive = class_archive(found, spark_home(), cache)
+    _set_environment(master, java.shim_home(usable_java, cache))
+    archive = class_archive(usable_java, spark_home(), cache)
     options = f'"-XX:SharedArchiveFile={archive.spark}"' if archive.spark.is_file() else ""
     if recording is not None and not options and is_local(master):
-        options = recording.begin(found, archive)
+        options = recording.begin(usable_java, archive)
     logging = scratch / "log4j2.properties"
     debug = bool(os.environ.get(DEBUG))
     settings = LOGGING.replace("STACK", "full" if debug else "none") + ("" if debug else NO_STACKS)
@@ -308,7 +308,7 @@ def _code_root() -> Path:
     return Path(__file__).resolve().parent.parent
 
 
-def _any_answers(option: str, what: str, addresses: list[str], default_port: int) -> None:
+def _any_answers(option: str, server: str, addresses: list[str], default_port: int) -> None:
     """SetupError unless a server listens at one of the addresses (`host:port`)."""
     for address in addresses:
         try:
@@ -317,7 +317,7 @@ def _any_answers(option: str, what: str, addresses: list[str], default_port: int
             return
         except (OSError, ValueError) as error:  # ValueError: a port that isn't a number
             refused = error
-    raise SetupError(f"{option}: no {what} answers there ({refused})") from refused
+    raise SetupError(f"{option}: no {server} answers there ({refused})") from refused
 
 
 def _started(start: Callable[[], T], complaint: str) -> T:

@@ -52,8 +52,8 @@ class _JvmOutput:
     def pass_on(self) -> None:
         """Prints the kept lines, then each line as it comes, except the shell's messages about Spark's start script."""
         with self._lock:
-            kept, self._kept = self._kept or [], None
-            for line in kept:
+            lines, self._kept = self._kept or [], None
+            for line in lines:
                 if _SCRIPT not in line:
                     _print(line)
 
@@ -262,8 +262,8 @@ class Opening(Generic[T]):
                 self._open = True
                 self._prepare(spark)
                 more = True
-                while more and (asked := self._work.get()) is not None:
-                    work, more = asked
+                while more and (job := self._work.get()) is not None:
+                    work, more = job
                     self._answers.put(work(spark))
                     self._answered.release()
         except BaseException as error:  # `result` raises it in the waiting thread

@@ -37,8 +37,8 @@ class Done(NamedTuple):
     asked for is done.
     """
 
-    first: tuple[int, ...]
-    asked: frozenset[int]
+    done_counts: tuple[int, ...]
+    asked_sweeps: frozenset[int]
 
 
 class _SweepWork(NamedTuple):
@@ -85,16 +85,16 @@ def run_beside(
 
     _clear(fleet)
     opening.submit(job)
-    made, own = share.evaluated(lambda: opening.error is not None)
-    if share.whole and helps is not None:
+    proposals, own_parts = share.evaluated(lambda: opening.error is not None)
+    if share.is_complete and helps is not None:
         java.find()  # A missing Java is an error, even for a small sweep.
         opening.release()
-        others = [part[:, :0] for part in own]
+        worker_parts = [part[:, :0] for part in own_parts]
     else:
-        others = opening.result()
+        worker_parts = opening.result()
     return tuple(
-        evaluate.result(*each[:2], iter(parts), made.get(number))
-        for number, (each, *parts) in enumerate(zip(fleet, others, own, strict=True))
+        evaluate.result(*each[:2], iter(parts), proposals.get(number))
+        for number, (each, *parts) in enumerate(zip(fleet, worker_parts, own_parts, strict=True))
     )
 
 
@@ -108,54 +108,54 @@ class _OwnShare:
     def __init__(self, fleet: Sequence[Search], progress: Progress | None) -> None:
         self._fleet, self._progress = fleet, progress
         self._lock, self._over = threading.Lock(), False
-        self._first, self._asked = [0] * len(fleet), set[int]()
+        self._done_counts, self._asked_sweeps = [0] * len(fleet), set[int]()
         self._ends = tuple(len(each.candidates) for each in fleet)
-        self._count, self._all = 0, sum(self._ends)
+        self._count, self._total = 0, sum(self._ends)
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """True if the driver evaluates all candidates."""
-        return tuple(self._first) == self._ends
+        return tuple(self._done_counts) == self._ends
 
     def end(self) -> Done:
         """Starts no more candidates. Returns those that no task has to evaluate."""
         with self._lock:
             self._over = True
-            return Done(tuple(self._first), frozenset(self._asked))
+            return Done(tuple(self._done_counts), frozenset(self._asked_sweeps))
 
-    def evaluated(self, failed: Callable[[], bool]) -> tuple[dict[int, Proposals], list[LongArray]]:
+    def evaluated(self, has_failed: Callable[[], bool]) -> tuple[dict[int, Proposals], list[LongArray]]:
         """The plans that were asked for, by sweep, and the rows kept of each sweep's candidates (COLUMNS, C)."""
-        made: dict[int, Proposals] = {}
+        proposals: dict[int, Proposals] = {}
         for number, each in enumerate(self._fleet):
             with self._lock:
-                self._over = self._over or failed()
+                self._over = self._over or has_failed()
                 if self._over:
                     break
-                self._asked.add(number)
-            made[number] = evaluate.asked_for(*each[:2])
-        kept = []
+                self._asked_sweeps.add(number)
+            proposals[number] = evaluate.asked_for(*each[:2])
+        kept_rows = []
         for number, (problem, candidates, scores) in enumerate(self._fleet):
-            parts = self._parts(number, made.get(number), failed)
-            if scores is not None and (number in made or not self._over):
+            parts = self._parts(number, proposals.get(number), has_failed)
+            if scores is not None and (number in proposals or not self._over):
                 parts = scores.copied(candidates, parts, "driver")
-            kept.append(sweep_result.kept(problem, candidates, parts))
-        return made, kept
+            kept_rows.append(sweep_result.kept(problem, candidates, parts))
+        return proposals, kept_rows
 
-    def _parts(self, sweep: int, made: Proposals | None, failed: Callable[[], bool]) -> Iterator[LongArray]:
+    def _parts(self, sweep: int, proposals: Proposals | None, has_failed: Callable[[], bool]) -> Iterator[LongArray]:
         problem, candidates, _ = self._fleet[sweep]
-        if made is not None:
-            yield evaluate.scored(problem, candidates, np.array([ASKED]), made)
+        if proposals is not None:
+            yield evaluate.scored(problem, candidates, np.array([ASKED]), proposals)
         if self._progress is None:
             return
         for _, numbers in evaluate.blocks(evaluate.pieces([(candidates, evaluate.has_tables(problem))])):
             with self._lock:
-                self._over = self._over or failed()
+                self._over = self._over or has_failed()
                 if self._over:
                     return
-                self._first[sweep] = int(numbers[-1]) + 1
-            yield evaluate.scored(problem, candidates, numbers[numbers != ASKED] if made is not None else numbers)
+                self._done_counts[sweep] = int(numbers[-1]) + 1
+            yield evaluate.scored(problem, candidates, numbers[numbers != ASKED] if proposals is not None else numbers)
             self._count += len(numbers)
-            self._progress(self._count, self._all)
+            self._progress(self._count, self._total)
 
 
 def _clear(fleet: Sequence[Search]) -> None:
@@ -168,7 +168,7 @@ def _parts(
     spark: Session, fleet: Sequence[Search], done: Done, partitions: int | None, progress: Progress | None
 ) -> list[LongArray]:
     """(COLUMNS, C) for every sweep: the rows that its tasks have kept."""
-    count = sum(len(each.candidates) - first for each, first in zip(fleet, done.first, strict=True))
+    count = sum(len(each.candidates) - done_count for each, done_count in zip(fleet, done.done_counts, strict=True))
     if not count:
         return [np.zeros((len(COLUMNS), 0), dtype=np.int64)] * len(fleet)
     tasks = max(1, min(partitions or max(tasks_for(spark), -(-count // MOST_A_TASK)), count))
@@ -183,12 +183,12 @@ def _parts(
 
 def _widened(tables: Sequence[pa.Table]) -> LongArray:
     """(COLUMNS, C): all rows of these tables. Writes each number once, because fresh memory takes the most time."""
-    kept, at = np.empty((len(COLUMNS), sum(map(len, tables))), dtype=np.int64), 0
+    rows, position = np.empty((len(COLUMNS), sum(map(len, tables))), dtype=np.int64), 0
     for table in tables:
-        for row, name in zip(kept, COLUMNS, strict=True):
-            row[at : at + len(table)] = table[name]
-        at += len(table)
-    return kept
+        for row, name in zip(rows, COLUMNS, strict=True):
+            row[position : position + len(table)] = table[name]
+        position += len(table)
+    return rows
 
 
 def _narrowed(column: LongArray) -> pa.Array:
@@ -203,14 +203,16 @@ def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
     """The answer of one task: the rows of its share that each sweep's result keeps."""
     without_pandas()
     job: _SweepWork = received[0]
-    for sweep, pieces in groupby(evaluate.pieces(job.sweeps, task, job.tasks, job.done.first), attrgetter("sweep")):
+    for sweep, pieces in groupby(
+        evaluate.pieces(job.sweeps, task, job.tasks, job.done.done_counts), attrgetter("sweep")
+    ):
         problem, candidates = received[1 + sweep], job.sweeps[sweep][0]
-        skipped = ASKED if sweep in job.done.asked else -1
+        skipped = ASKED if sweep in job.done.asked_sweeps else -1
         shares = (numbers[numbers != skipped] for _, numbers in evaluate.blocks(pieces))
         parts: Iterator[LongArray] = (evaluate.scored(problem, candidates, numbers) for numbers in shares)
         if (scores := job.scores[sweep]) is not None:
             parts = scores.copied(candidates, parts, f"{task:05d}")
-        kept = sweep_result.kept(problem, candidates, parts)
-        if kept.shape[1]:
-            columns = [np.full(kept.shape[1], sweep), *kept]
+        rows = sweep_result.kept(problem, candidates, parts)
+        if rows.shape[1]:
+            columns = [np.full(rows.shape[1], sweep), *rows]
             yield pa.table([*map(_narrowed, columns)], names=["sweep", *COLUMNS])

@@ -68,24 +68,24 @@ def follow(spark: Session, progress: Progress | None, total: int) -> Iterator[No
     if progress is None:
         yield
         return
-    lock, last = threading.Lock(), -1
+    lock, last_done = threading.Lock(), -1
 
-    def told(done: int) -> None:
+    def report(done: int) -> None:
         """Reports a number only if it is larger than the one before."""
-        nonlocal last
+        nonlocal last_done
         with lock:
-            if (done := min(done, total)) > last:
-                last = done
+            if (done := min(done, total)) > last_done:
+                last_done = done
                 progress(done, total)
 
-    told(0)
-    with _handler(spark, told) if is_connect(spark) else _poller(spark, told):
+    report(0)
+    with _handler(spark, report) if is_connect(spark) else _poller(spark, report):
         yield
-    told(total)
+    report(total)
 
 
 @contextmanager
-def _poller(spark: Session, told: Callable[[int], None]) -> Iterator[None]:
+def _poller(spark: Session, report: Callable[[int], None]) -> Iterator[None]:
     stop = threading.Event()
     tracker = context(spark).statusTracker()
 
@@ -94,7 +94,7 @@ def _poller(spark: Session, told: Callable[[int], None]) -> Iterator[None]:
         with suppress(Exception):
             while not stop.wait(POLL_SECONDS):
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-                told(sum(stage.numCompletedTasks for stage in stages if stage is not None))
+                report(sum(stage.numCompletedTasks for stage in stages if stage is not None))
 
     thread = threading.Thread(target=poll, name="spark-progress", daemon=True)
     thread.start()
@@ -106,9 +106,9 @@ def _poller(spark: Session, told: Callable[[int], None]) -> Iterator[None]:
 
 
 @contextmanager
-def _handler(spark: Any, told: Callable[[int], None]) -> Iterator[None]:
+def _handler(spark: Any, report: Callable[[int], None]) -> Iterator[None]:
     def handle(stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
-        told(sum(stage.num_completed_tasks for stage in stages or ()))
+        report(sum(stage.num_completed_tasks for stage in stages or ()))
 
     spark.registerProgressHandler(handle)
     try:
@@ -135,8 +135,8 @@ class Received:
     def __init__(self, pickled: Sequence[bytes]) -> None:
         self._pickled = pickled
 
-    def __getitem__(self, at: int) -> Any:
-        return _unpickled(self._pickled[at])
+    def __getitem__(self, index: int) -> Any:
+        return _unpickled(self._pickled[index])
 
 
 # A process unpickles each value once while it is one of the last two: the job's description and one problem. What is
@@ -196,7 +196,9 @@ def _run(payload: Any, answer: Answer, tasks: Iterable[int]) -> Iterator[bytes]:
 
     `payload`: the pickled values, or a reference to them: Spark's broadcast, or the name of a file.
     """
-    pickled = payload if isinstance(payload, tuple) else _read(payload) if isinstance(payload, str) else payload.value
+    pickled = (
+        payload if isinstance(payload, tuple) else _read_values(payload) if isinstance(payload, str) else payload.value
+    )
     for task in tasks:
         for table in answer(Received(pickled), task):
             for part in table.to_batches(max_chunksize=ROWS_A_PIECE):
@@ -214,7 +216,7 @@ def _in_arrow(payload: Any, answer: Answer, batches: Iterable[pa.RecordBatch]) -
 
 
 @lru_cache(maxsize=1)
-def _read(name: str) -> tuple[bytes, ...]:
+def _read_values(name: str) -> tuple[bytes, ...]:
     """The pickled values in a file that was sent to the workers; a process reads it once."""
     from pyspark import SparkFiles
 
@@ -230,7 +232,7 @@ def python_faults_named() -> Iterator[None]:
     except Exception as error:  # Spark's errors are of many kinds: Python's, py4j's, grpc's
         text = str(error)
         fault = next(
-            (message.format(*found.groups()) for sign, message in _FAULTS if (found := re.search(sign, text))), None
+            (message.format(*match.groups()) for sign, message in _FAULTS if (match := re.search(sign, text))), None
         )
         if fault is None:
             raise
@@ -318,7 +320,7 @@ def _sent(spark: Session, values: Sequence[Any]) -> Iterator[Any]:
 
 def answers(
     spark: Session,
-    asked: Sequence[Callable[[], Any]],
+    questions: Sequence[Callable[[], Any]],
     partitions: int | None = None,
     *,
     tasks_each: int = 1,
@@ -337,10 +339,10 @@ def answers(
         if file is None:
             raise SetupError(f"assignor {assignor!r} has no source file to send; allowed: a module in one .py file")
         add_module(spark, file)
-    if not asked:
+    if not questions:
         return []
-    tasks = min(partitions or tasks_each * tasks_for(spark), len(asked))
-    tables = carried(spark, [(asked, tasks)], _share, tasks, progress)
+    tasks = min(partitions or tasks_each * tasks_for(spark), len(questions))
+    tables = carried(spark, [(questions, tasks)], _share, tasks, progress)
     ordered = sorted(tables, key=lambda table: table["asked"][0].as_py())
     return [
         pickle.loads(table["row"][0].as_py()) if "row" in table.column_names else table.drop_columns("asked")
@@ -350,8 +352,8 @@ def answers(
 
 def _share(received: Received, task: int) -> Iterator[pa.Table]:
     """The answers of one task: tables, or rows in tables of their own; each also has the number of its question."""
-    asked, tasks = received[0]
-    for number in range(task, len(asked), tasks):
-        answer = asked[number]()
+    questions, tasks = received[0]
+    for number in range(task, len(questions), tasks):
+        answer = questions[number]()
         table = answer if isinstance(answer, pa.Table) else pa.table({"row": [pickle.dumps(answer)]})
         yield table.append_column("asked", pa.array(np.full(len(table), number)))

@@ -52,10 +52,10 @@ class Commands(click.Group):
 def command(name: str) -> click.Command:
     """The command with this name, imported; its help ends with its examples. KeyError if there is none."""
     module, _, function = COMMANDS[name].place.partition(":")
-    found: click.Command = getattr(import_module(f"planner.cli.{module}"), function)
+    imported: click.Command = getattr(import_module(f"planner.cli.{module}"), function)
     if name in EXAMPLES:
-        found.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
-    return found
+        imported.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
+    return imported
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

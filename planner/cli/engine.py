@@ -41,18 +41,20 @@ def engine_options(default: str | None = None) -> Callable[[Callable[..., int]],
             "--partitions", type=click.IntRange(min=1), help="Spark partitions; the result doesn't depend on it."
         )
         @wraps(command)
-        def given(
+        def with_engine(
             master: str | None,
             remote: str | None,
             partitions: int | None,
             engine: Literal["spark", "local"] | None = None if default else "spark",
-            **rest: Any,
+            **other_options: Any,
         ) -> int:
-            return command(engine=EngineOptions(engine, master, remote, partitions), **rest)
+            return command(engine=EngineOptions(engine, master, remote, partitions), **other_options)
 
-        told = "Where the work is done: on Spark, or in this process, without Java. The result is the same."
-        where = click.option("--engine", type=click.Choice(["spark", "local"]), help=f"{told} [default: {default}]")
-        return where(given) if default else given
+        description = "Where the work is done: on Spark, or in this process, without Java. The result is the same."
+        option = click.option(
+            "--engine", type=click.Choice(["spark", "local"]), help=f"{description} [default: {default}]"
+        )
+        return option(with_engine) if default else with_engine
 
     return gathered
 
@@ -62,25 +64,25 @@ IN_PROCESS = "local, or spark with one of the next options"
 
 def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
     """True if a command computes on Spark; `otherwise` if no option decides. SetupError if options conflict."""
-    named = [name for name in ("master", "remote", "partitions") if getattr(options, name) is not None]
-    if options.engine == "local" and named:
-        raise SetupError(f"--{named[0]} is Spark's; allowed: --engine spark, or leave it out")
+    spark_options = [name for name in ("master", "remote", "partitions") if getattr(options, name) is not None]
+    if options.engine == "local" and spark_options:
+        raise SetupError(f"--{spark_options[0]} is Spark's; allowed: --engine spark, or leave it out")
     if options.master and options.remote:
         raise SetupError("--master and --remote exclude each other; allowed: one of them")
-    return options.engine == "spark" or (options.engine is None and (otherwise or bool(named)))
+    return options.engine == "spark" or (options.engine is None and (otherwise or bool(spark_options)))
 
 
-def computed(options: EngineOptions, spark: bool, asked: Sequence[Callable[[], T]], **more: Any) -> list[T]:
+def computed(options: EngineOptions, spark: bool, questions: Sequence[Callable[[], T]], **settings: Any) -> list[T]:
     """The answers to the questions of a what-if, in order, from Spark or from this process.
 
-    `more` is what `spark_jobs.worker_tasks.answers` takes.
+    `settings` are what `spark_jobs.worker_tasks.answers` takes.
     """
     if not spark:
-        return [each() for each in asked]
+        return [each() for each in questions]
     from spark_jobs import session, worker_tasks
 
     with session.open_session(master=options.master, remote=options.remote) as opened:
-        return worker_tasks.answers(opened, asked, options.partitions, **more)
+        return worker_tasks.answers(opened, questions, options.partitions, **settings)
 
 
 def workers_here(options: EngineOptions) -> int | None:

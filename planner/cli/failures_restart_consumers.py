@@ -46,15 +46,15 @@ def find(path: Path, plan: Path | None) -> Subject:
         if plan is not None:
             raise SetupError(f"{path} is a plan already; allowed: a plan, or a spec with --plan")
         path, plan = _spec_of(path), path
-    spec, beside = reading.load(path), path.with_suffix(".plan")
+    spec, plan_folder = reading.load(path), path.with_suffix(".plan")
     if plan is not None:
-        return Subject.of(spec, _made_from(path, spec, plan))
-    why, makes = "there is no plan beside the spec", "makes one"
-    if (beside / "plan.json").is_file():
-        if plan_file.of_same_files(made := plan_file.read(beside), spec):
-            return Subject.of(spec, made)
-        why, makes = f"{beside.name} was made from files that have changed", "makes it again"
-    return Subject.of(spec, None, (f"{why}, so only today is shown; planner whatif {path.name} {makes}",))
+        return Subject.of(spec, _plan_of(path, spec, plan))
+    reason, makes = "there is no plan beside the spec", "makes one"
+    if (plan_folder / "plan.json").is_file():
+        if plan_file.of_same_files(plan_beside := plan_file.read(plan_folder), spec):
+            return Subject.of(spec, plan_beside)
+        reason, makes = f"{plan_folder.name} was made from files that have changed", "makes it again"
+    return Subject.of(spec, None, (f"{reason}, so only today is shown; planner whatif {path.name} {makes}",))
 
 
 def _is_plan(path: Path) -> bool:
@@ -66,20 +66,20 @@ def _spec_of(path: Path) -> Path:
     """The spec that a plan was made from. The plan has its file name, and the file must be beside the plan's folder."""
     folder = plan_file.folder_of(path)
     name = plan_file.read(path).inputs[0].path
-    found = folder.resolve().parent / name
-    if not found.is_file():
+    spec_file = folder.resolve().parent / name
+    if not spec_file.is_file():
         raise SetupError(f"{path}: its spec {name!r} isn't beside it; allowed: planner failures SPEC --plan {path}")
     # If the folder is named by `..` or a link, its parent by name may be another folder.
-    named = folder.parent / name
-    return named if named.exists() and named.samefile(found) else found
+    by_name = folder.parent / name
+    return by_name if by_name.exists() and by_name.samefile(spec_file) else spec_file
 
 
-def _made_from(path: Path, spec: Spec, plan: Path) -> Plan:
+def _plan_of(path: Path, spec: Spec, plan_path: Path) -> Plan:
     """The plan; StalePlanError if it was made from another spec or state than those in `path` now."""
-    made = plan_file.read(plan)
-    if not plan_file.of_same_files(made, spec):
-        raise StalePlanError(f"{plan}: isn't made from {path} and its state as they are now; make the plan again")
-    return made
+    plan = plan_file.read(plan_path)
+    if not plan_file.of_same_files(plan, spec):
+        raise StalePlanError(f"{plan_path}: isn't made from {path} and its state as they are now; make the plan again")
+    return plan
 
 
 def _kind(text: str) -> str:
@@ -131,8 +131,8 @@ def failures(
     if rows is not None:
         output_folder.require_writable("--rows", rows)
         folder = path.parent if path.name == "plan.json" else path
-        read = (folder, _spec_of(path) if folder.is_dir() else plan or path.with_suffix(".plan"))
-        output_folder.require_unread("--rows", rows, read)
+        inputs = (folder, _spec_of(path) if folder.is_dir() else plan or path.with_suffix(".plan"))
+        output_folder.require_unread("--rows", rows, inputs)
         has_rows = partial(candidates_file.has_columns, schema=failure_simulation.ROW_SCHEMA)
         output_folder.require_own("--rows", rows, "a file of failures --rows", has_rows)
     subject = find(path, plan)
@@ -143,26 +143,26 @@ def failures(
         output_folder.require_unread("--rows", rows, reading.files_read(of_spec, subject.spec))
     # A single broker has no pairs.
     kinds = of or KINDS[: 3 if len(subject.problem.broker_ids) > 1 else 2]
-    wanted = failure_simulation.all_scenarios(subject.problem, kinds, scenarios, seed)
-    study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
+    failure_sets = failure_simulation.all_scenarios(subject.problem, kinds, scenarios, seed)
+    study = failure_simulation.study(subject.spec, subject.problem, subject.batches, failure_sets)
     # Many scenarios are computed on Spark.
-    spark = on_spark(engine, otherwise=any(each.kind not in KINDS for each in wanted))
-    found = failure_simulation.together(computed(engine, spark, failure_simulation.questions(study, wanted)))
+    spark = on_spark(engine, otherwise=any(each.kind not in KINDS for each in failure_sets))
+    results = failure_simulation.together(computed(engine, spark, failure_simulation.questions(study, failure_sets)))
     if rows is not None:
         try:
-            output_folder.replace_file(rows, candidates_file.encoded(found))
+            output_folder.replace_file(rows, candidates_file.encoded(results))
         except OSError as error:
             raise SetupError(f"{rows}: can't be written: {error.strerror}") from error
-    document = failures_report.document(subject, wanted, found)
+    document = failures_report.document(subject, failure_sets, results)
     show_found(form, lambda: codec.as_json(document), lambda: failures_report.view(document))
     return 0
 
 
-def rendered(made: RestartDocument, states: bytes = b"") -> dict[str, bytes]:
+def rendered(document: RestartDocument, states: bytes = b"") -> dict[str, bytes]:
     """The files of a restart's folder without their digests; `states` are today's replica lists."""
     return {
-        **templated_files.restart_files(made, states),
-        "report.md": markdown.render(restart_steps.view(made)).encode(),
+        **templated_files.restart_files(document, states),
+        "report.md": markdown.render(restart_steps.view(document)).encode(),
     }
 
 
@@ -186,24 +186,24 @@ def restart(path: Path, out: Path | None, at_most: int | None, form: Format, det
     spec = reading.load(path)
     if out is not None:
         output_folder.check(out, output_folder.RESTART)
-    made = restart_steps.document(spec, at_most)
+    document = restart_steps.document(spec, at_most)
     if out is not None:
-        output_folder.write(out, folder_check.with_sums(rendered(made, restart_steps.states(spec))), say)
-    show_found(form, lambda: codec.as_json(made), lambda: restart_steps.view(made))
+        output_folder.write(out, folder_check.with_sums(rendered(document, restart_steps.states(spec))), say)
+    show_found(form, lambda: codec.as_json(document), lambda: restart_steps.view(document))
     if out is not None:
         tasks = "-e kafka_reassign_restart_tasks=FILE_WITH_YOUR_TASKS"
         say(f"next: cd {shlex.quote(str(out / 'ansible'))} && ansible-playbook restart.yml {tasks}")
-    return 2 if detailed_exitcode and made.refusing else 0
+    return 2 if detailed_exitcode and document.refusing else 0
 
 
 def _groups(spec: Spec, names: Sequence[str]) -> tuple[Group, ...]:
     """The groups of these names, or all if there are none. PlannerError for a name that isn't in `consumers`."""
     groups = group_events_and_keys.resolve(spec.consumers, spec.cluster)
-    known = {group.name for group in groups}
+    group_names = {group.name for group in groups}
     for name in names:
-        if name not in known:
-            guess = did_you_mean(name, known)
-            raise PlannerError(f"--group {name!r} isn't in consumers; {guess}allowed: {', '.join(sorted(known))}")
+        if name not in group_names:
+            guess = did_you_mean(name, group_names)
+            raise PlannerError(f"--group {name!r} isn't in consumers; {guess}allowed: {', '.join(sorted(group_names))}")
     return tuple(group for group in groups if not names or group.name in names)
 
 
@@ -226,9 +226,11 @@ def _swept(
     loads = group_events_and_keys.loads(spec.cluster.topics, unit)
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
     rows = consumers_sweep.rows(groups, *(consumers or (None, None)))
-    asked = [partial(consumers_sweep.evaluate, study, row) for row in rows]
-    own = {row["assignor"] for row in rows if ":" in row["assignor"]}
-    return consumers_sweep.summary(study, computed(engine, on_spark(engine, otherwise=False), asked, assignors=own))
+    questions = [partial(consumers_sweep.evaluate, study, row) for row in rows]
+    own_assignors = {row["assignor"] for row in rows if ":" in row["assignor"]}
+    return consumers_sweep.summary(
+        study, computed(engine, on_spark(engine, otherwise=False), questions, assignors=own_assignors)
+    )
 
 
 _TOPIC = re.compile(r"([A-Za-z0-9._-]{1,249})=([0-9]{1,6})", re.ASCII)
@@ -236,14 +238,14 @@ _TOPIC = re.compile(r"([A-Za-z0-9._-]{1,249})=([0-9]{1,6})", re.ASCII)
 
 def _grown(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """The topics and their new partition counts from values like `orders=24`."""
-    found = list[tuple[str, int]]()
+    counts = list[tuple[str, int]]()
     for value in values:
         if (match := _TOPIC.fullmatch(value)) is None:
             raise click.BadParameter(f"{value!r} isn't a topic and its partitions; allowed: such as orders=24")
-        if match[1] in dict(found):
+        if match[1] in dict(counts):
             raise click.BadParameter(f"{match[1]} is here twice; allowed: each topic once")
-        found.append((match[1], int(match[2])))
-    return tuple(found)
+        counts.append((match[1], int(match[2])))
+    return tuple(counts)
 
 
 def _range(text: str) -> tuple[int, int]:
@@ -295,18 +297,20 @@ def consumers(
     spec = reading.load(path)
     if not spec.consumers:
         raise PlannerError(f"{path}: no consumer group is declared; allowed: the key consumers with at least one group")
-    made = None if plan is None else _made_from(path, spec, plan)
+    read_plan = None if plan is None else _plan_of(path, spec, plan)
     with importable(path.resolve().parent, spec.consumers):
-        asked = _groups(spec, groups)
-        question = ConsumersQuestion(spec, asked, _partition_counts(spec, grown), keys, made)
-        found = consumers_report.document(question)
-        if keys and not found.partition_counts:
+        chosen_groups = _groups(spec, groups)
+        question = ConsumersQuestion(spec, chosen_groups, _partition_counts(spec, grown), keys, read_plan)
+        document = consumers_report.document(question)
+        if keys and not document.partition_counts:
             raise PlannerError(
                 f"{path}: no topic gets more partitions, so each --key stays where it is; allowed: --key with "
                 "--add-partitions TOPIC=COUNT, or changes.add_partitions"
             )
         if sweep:
-            found = structs.replace(found, sweep=_swept(spec, asked, consumers, engine))
+            document = structs.replace(document, sweep=_swept(spec, chosen_groups, consumers, engine))
     # Not with the codec, because a record's key may have bytes that aren't UTF-8, which it can't encode.
-    show_found(form, lambda: to_builtins(found), lambda: consumers_report.view(found, planned=made is not None))
+    show_found(
+        form, lambda: to_builtins(document), lambda: consumers_report.view(document, planned=read_plan is not None)
+    )
     return 0

@@ -41,9 +41,9 @@ class Result:
     """The YAML, a summary of what was found, notes on the state as sentences, and the paths that were written."""
 
     yaml: str
-    found: str
+    summary: str
     notes: tuple[str, ...]
-    written: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
@@ -65,8 +65,8 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
             raise SetupError(f"{options.out}: can't be written: {error.strerror}; nothing was changed") from error
     # The running cluster comes first, so that it takes precedence.
     live = live_parts(options.bootstrap_servers, options.command_config)
-    read = read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
-    parts = [*live, *(found.part for found in read)]
+    state_files = read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
+    parts = [*live, *(each.part for each in state_files)]
     merged = merge(parts, to_targets=options.reassigning == "target")
     imported = _imported(merged, options, any(part.shows_inherited for part in parts))
     if options.topic and options.topic not in {topic.name for topic in imported.topics}:
@@ -77,19 +77,19 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
         notes += (f"no cap on replicas is published for {merged.platform}: cluster.profile is left out",)
     if options.out is None:
         large = too_long(imported)
-        return Result(text(imported), _found(imported), (*notes, large) if large else notes)
-    return _written(imported, notes, options.out)
+        return Result(text(imported), _summary(imported), (*notes, large) if large else notes)
+    return _write_files(imported, notes, options.out)
 
 
-def _found(imported: Imported) -> str:
+def _summary(imported: Imported) -> str:
     """A summary like `6 brokers in 3 racks, 21 topics, 91 partitions, 402 MB`."""
     racks = {broker.rack for broker in imported.brokers if broker.rack is not None}
     replicas = {(topic.name, each.id): len(each.replicas) for topic in imported.topics for each in topic.partitions}
-    brokers, where = counted(len(imported.brokers), "broker"), counted(len(racks), "rack")
+    brokers, rack_text = counted(len(imported.brokers), "broker"), counted(len(racks), "rack")
     unsized = len(replicas.keys() - imported.sizes.keys())
     sizes = size(sum(size_bytes * replicas.get(key, 0) for key, size_bytes in imported.sizes.items()))
     parts = (
-        f"{brokers} in {where}" if racks else f"{brokers} without racks",
+        f"{brokers} in {rack_text}" if racks else f"{brokers} without racks",
         counted(len(imported.topics), "topic"),
         counted(len(replicas), "partition"),
         sizes if imported.sizes else "sizes unknown",
@@ -104,10 +104,10 @@ def _imported(merged: Merged, options: ImportOptions, shows_inherited: bool) -> 
     if shows_inherited and any(MIN_INSYNC not in in_force(topic, merged.config_defaults) for topic in topics):
         # All topics would show an inherited one, so it is Kafka's default. Without it, the YAML leaves it unknown.
         defaults[MIN_INSYNC] = "1"
-    seen = {broker.id: Broker(broker.id, broker.rack, broker.disk_bytes) for broker in merged.brokers}
+    registered = {broker.id: Broker(broker.id, broker.rack, broker.disk_bytes) for broker in merged.brokers}
     brokers = tuple(
-        replace(seen.get(number, Broker(number)), cordoned_log_dirs=merged.cordoned.get(number, ()))
-        for number in sorted(brokers_holding(topics) | seen.keys())
+        replace(registered.get(number, Broker(number)), cordoned_log_dirs=merged.cordoned.get(number, ()))
+        for number in sorted(brokers_holding(topics) | registered.keys())
     )
     servers = tuple(options.bootstrap_servers.split(",") if options.bootstrap_servers else ())
     return Imported(
@@ -124,23 +124,23 @@ def _imported(merged: Merged, options: ImportOptions, shows_inherited: bool) -> 
     )
 
 
-def _written(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
+def _write_files(imported: Imported, notes: tuple[str, ...], out: Path) -> Result:
     """Writes the YAML, and with many partitions the state into files beside it. Each file is replaced as a whole."""
     folder = out.with_name(f"{out.stem}.state")
-    imported, beside = with_state_files(imported, folder.name)
-    written = text(imported)
+    imported, state_files = with_state_files(imported, folder.name)
+    yaml_text = text(imported)
     try:
         # Both or none are written, because the old YAML doesn't fit the new state.
         with interrupts.held():
-            if beside:
+            if state_files:
                 _require_ours(folder, out)
-                contents = folder_check.with_sums({name: content.encode() for name, content in beside.items()})
+                contents = folder_check.with_sums({name: content.encode() for name, content in state_files.items()})
                 folder_swap.replace(folder, contents, (), folder_swap.signatures(folder), quiet)
-            replace_file(out, written.encode())
+            replace_file(out, yaml_text.encode())
     except OSError as error:
         raise SetupError(f"{out}: can't be written: {error.strerror}; what was there is as it was") from error
-    paths = (*(folder / name for name in sorted(beside)), out)
-    return Result(written, _found(imported), notes, tuple(map(str, paths)))
+    paths = (*(folder / name for name in sorted(state_files)), out)
+    return Result(yaml_text, _summary(imported), notes, tuple(map(str, paths)))
 
 
 def _require_ours(folder: Path, out: Path) -> None:
@@ -150,8 +150,8 @@ def _require_ours(folder: Path, out: Path) -> None:
     """
     if folder.is_dir() and not any(folder.iterdir()):
         return
-    found = folder_check.held_to_its_list(folder) if folder.is_dir() and folder_check.listed_in(folder) else None
-    if folder.exists() and (found is None or found.differences or found.own):
+    difference = folder_check.held_to_its_list(folder) if folder.is_dir() and folder_check.listed_in(folder) else None
+    if folder.exists() and (difference is None or difference.differences or difference.own):
         raise SetupError(
             f"{folder}: wasn't written by planner import, or was changed since; allowed: another name than {out.name}"
         )
@@ -181,13 +181,13 @@ def import_(files: tuple[Path, ...], **options: Any) -> int:
     counts. Disagreements are reported on stderr.
     """
     result = import_state(files, ImportOptions(**options))
-    say(f"found {result.found}")
+    say(f"found {result.summary}")
     for note in result.notes:
         say(f"note: {printable(note, 2_000)}")
-    for path in result.written:
+    for path in result.paths:
         echo_line(str(path))
-    if result.written:
-        spec = shlex.quote(result.written[-1])
+    if result.paths:
+        spec = shlex.quote(result.paths[-1])
         say(f"next: write what to change under changes in {spec}, then planner validate {spec}")
     else:
         echo_page(result.yaml)

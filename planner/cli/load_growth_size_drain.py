@@ -63,17 +63,17 @@ def load(
     if not show and out is None:
         raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
     # A history is Parquet, as a profile is, and would be lost.
-    own = (out, "a load profile", load_profile_file.is_profile), (page, "a page", output_folder.is_page)
-    for option, (path, what, is_own) in zip(("--output", "--html"), own, strict=True):
+    outputs = (out, "a load profile", load_profile_file.is_profile), (page, "a page", output_folder.is_page)
+    for option, (path, description, is_own) in zip(("--output", "--html"), outputs, strict=True):
         if path:
             output_folder.require_writable(option, path)
             output_folder.require_unread(option, path, files)
-            output_folder.require_own(option, path, what, is_own)
+            output_folder.require_own(option, path, description, is_own)
     if out is None:
         rows, about = load_profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
     else:
         on_spark(engine, otherwise=True)
-        rows, about = _made(files, _names(columns), _zone(time_zone), engine)
+        rows, about = _profile(files, _names(columns), _zone(time_zone), engine)
         content = load_profile_file.encoded(rows, about)
         output_folder.replace_file(out, content)
     if page:
@@ -81,12 +81,12 @@ def load(
     summary = load_report.summary(rows, about)
     output.show_found(form, lambda: dataclasses.asdict(summary), lambda: load_report.view(summary))
     if out:
-        made = counted(len(rows), "partition")
-        output.say(f"{out}: {made}, {len(content):,} bytes; next: write cluster.load: {out} in the YAML")
+        partitions = counted(len(rows), "partition")
+        output.say(f"{out}: {partitions}, {len(content):,} bytes; next: write cluster.load: {out} in the YAML")
     return 0
 
 
-def _made(
+def _profile(
     files: tuple[str, ...], names: Mapping[str, str], zone: str, options: EngineOptions
 ) -> tuple[pa.Table, About]:
     with output.phases_shown(Console(stderr=True)) as phase:
@@ -147,23 +147,25 @@ def growth(path: Path, months: int, engine: EngineOptions, form: Format) -> int:
         )
     cases = brokers_for_growth.cases(spec, months)
     rows = computed(engine, spark_wanted, brokers_for_growth.questions(cases))
-    found = growth_report.document(spec, cases, brokers_for_growth.as_it_is(cases[0]), rows)
-    output.show_found(form, lambda: codec.as_json(found), lambda: growth_report.view(found))
+    document = growth_report.document(spec, cases, brokers_for_growth.as_it_is(cases[0]), rows)
+    output.show_found(form, lambda: codec.as_json(document), lambda: growth_report.view(document))
     return 0
 
 
-def _write_row(path: Path, spec: Spec, wanted: Sequence[sizing.Combination], number: int, out: Path) -> None:
+def _write_row(path: Path, spec: Spec, combinations: Sequence[sizing.Combination], number: int, out: Path) -> None:
     """Writes a copy of a spec that asks for one cluster of the table. SetupError if the table has no such number."""
-    if number > len(wanted):
-        raise SetupError(f"--row {number}: there is no such cluster; allowed: 1 to {len(wanted)}")
+    if number > len(combinations):
+        raise SetupError(f"--row {number}: there is no such cluster; allowed: 1 to {len(combinations)}")
     output_folder.require_beside(out, path)
     output_folder.require_unread("--output", out, reading.files_read(path, spec))
     title = f"Written by planner size for {printable(path.name)}: the brokers of one row are under changes."
     output_folder.require_unchanged(out, f"planner size of {path}", title)
-    of, used = wanted[number - 1], sizing.sizing_of(spec).disk_used_ppm
+    chosen, used = combinations[number - 1], sizing.sizing_of(spec).disk_used_ppm
     share = None if used == PPM else f"{exact(used / 10_000)}%"
     try:
-        text = with_brokers(path.read_text(encoding="utf-8-sig"), of.added, of.removed, of.broker_class, share, title)
+        text = with_brokers(
+            path.read_text(encoding="utf-8-sig"), chosen.added, chosen.removed, chosen.broker_class, share, title
+        )
     except ValueError as error:
         allowed = "allowed: each key at the beginning of a line, and no alias of a value that changes or sizing have"
         raise SetupError(f"{path}: can't be rewritten: {error}; {allowed}") from None
@@ -189,12 +191,12 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         output.refuse_given("is for the table of clusters; allowed: without --row", *of_table)
     spec = reading.load(path)
     try:
-        wanted = sizing.combinations(spec)
+        combinations = sizing.combinations(spec)
     except SetupError as error:
         raise SetupError(f"{path}: {error}") from None
     if row is not None and out is not None:
-        _write_row(path, spec, wanted, row, out)
-        if short := sizing_report.short(sizing.evaluate(sizing.SizingStudy.of(spec), wanted[row - 1])):
+        _write_row(path, spec, combinations, row, out)
+        if short := sizing_report.short(sizing.evaluate(sizing.SizingStudy.of(spec), combinations[row - 1])):
             output.say(f"warning: {short}")
         output.say(f"{out}: next: planner whatif {shlex.quote(str(out))}")
         return 0
@@ -202,15 +204,17 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         output_folder.require_writable("--html", page)
         output_folder.require_unread("--html", page, reading.files_read(path, spec))
         output_folder.require_own("--html", page, "a page", output_folder.is_page)
-    spark = on_spark(engine, otherwise=len(wanted) >= MANY)
-    rows = computed(engine, spark, sizing.questions(spec, wanted), tasks_each=sizing.TASKS_EACH)
-    found = sizing_report.document(spec, wanted, sizing.as_it_is(spec), rows)
+    spark = on_spark(engine, otherwise=len(combinations) >= MANY)
+    rows = computed(engine, spark, sizing.questions(spec, combinations), tasks_each=sizing.TASKS_EACH)
+    document = sizing_report.document(spec, combinations, sizing.as_it_is(spec), rows)
     if page:
-        output_folder.replace_file(page, sizing_report.page(found))
-    output.show_found(form, lambda: codec.as_json(found), lambda: sizing_report.view(found))
-    if found.chosen is not None:
-        today, bought = (shlex.quote(str(each)) for each in (path, path.with_name(f"{path.stem}-{found.chosen}.yaml")))
-        output.say(f"next: planner size {today} --row {found.chosen} -o {bought}")
+        output_folder.replace_file(page, sizing_report.page(document))
+    output.show_found(form, lambda: codec.as_json(document), lambda: sizing_report.view(document))
+    if document.chosen is not None:
+        today, bought = (
+            shlex.quote(str(each)) for each in (path, path.with_name(f"{path.stem}-{document.chosen}.yaml"))
+        )
+        output.say(f"next: planner size {today} --row {document.chosen} -o {bought}")
     return 0
 
 
@@ -231,50 +235,50 @@ def drain(path: Path, broker: int, amount: str, out: Path | None, form: Format, 
 
     Writes a new SPEC, whose capacity.max_disk is the most that the broker may hold, and its plan next to it.
     """
-    spec, beside = reading.load(path), out or path.with_name(f"{path.stem}-drain-{broker}{path.suffix}")
-    output_folder.require_beside(beside, path)
-    output_folder.require_unread("--output", beside, reading.files_read(path, spec))
-    most = _left(spec, broker, amount, path)
+    spec, new_path = reading.load(path), out or path.with_name(f"{path.stem}-drain-{broker}{path.suffix}")
+    output_folder.require_beside(new_path, path)
+    output_folder.require_unread("--output", new_path, reading.files_read(path, spec))
+    most = _most_bytes(spec, broker, amount, path)
     title = f"Written by planner drain for {printable(path.name)}: all that broker {broker} may hold is its max_disk."
-    output_folder.require_unchanged(beside, f"planner drain --broker {broker} of {path}", title)
-    output_folder.check(beside.with_suffix(".plan"))
-    found = beside.read_bytes() if beside.exists() else None
-    output_folder.replace_file(beside, drained(path.read_text("utf-8-sig"), broker, most, title).encode())
-    options = WhatifOptions(engine="local", out=beside.with_suffix(".plan"))
+    output_folder.require_unchanged(new_path, f"planner drain --broker {broker} of {path}", title)
+    output_folder.check(new_path.with_suffix(".plan"))
+    old_content = new_path.read_bytes() if new_path.exists() else None
+    output_folder.replace_file(new_path, drained(path.read_text("utf-8-sig"), broker, most, title).encode())
+    options = WhatifOptions(engine="local", out=new_path.with_suffix(".plan"))
     try:
-        planned = whatif(beside, options, Console(stderr=True))
+        planned = whatif(new_path, options, Console(stderr=True))
     except BaseException:
         # If there is no plan, the SPEC isn't written either.
-        beside.unlink() if found is None else output_folder.replace_file(beside, found)
+        new_path.unlink() if old_content is None else output_folder.replace_file(new_path, old_content)
         raise
-    output.say(f"{beside}: written, and planned")
+    output.say(f"{new_path}: written, and planned")
     output.show(planned.plan, form, detail, planned.job.folder, len(planned.files))
     return 0
 
 
-def _left(spec: Spec, broker: int, amount: str, path: Path) -> int:
+def _most_bytes(spec: Spec, broker: int, amount: str, path: Path) -> int:
     """The most bytes that the broker may hold afterwards. SetupError if that amount can't be freed."""
-    what, _, size = amount.partition("=")
+    resource, _, size = amount.partition("=")
     try:
-        freed = parse_bytes(size) if what == "disk" and not lacks_unit(size, LEAST_BYTES) else 0
+        freed = parse_bytes(size) if resource == "disk" and not lacks_unit(size, LEAST_BYTES) else 0
     except ValueError:
         freed = 0
     if freed <= 0:
         raise SetupError(f"--for {amount}: isn't an amount to free; allowed: disk= and a size, such as disk=200GB")
-    known = {each.id: each for each in spec.cluster.brokers}
-    if broker not in known:
-        allowed = ", ".join(map(str, known))
+    brokers = {each.id: each for each in spec.cluster.brokers}
+    if broker not in brokers:
+        allowed = ", ".join(map(str, brokers))
         raise SetupError(f"--broker {broker}: isn't in cluster.brokers of {path}; allowed: {allowed}")
     if not spec.cluster.sizes_known:
         raise SetupError(f"{path}: no size of a partition is known; allowed: cluster.state.sizes")
     parts = [part for topic in spec.cluster.topics for part in topic.partitions]
-    held = sum(part.size_bytes for part in parts if broker in part.replicas)
-    if freed >= held:
+    bytes_held = sum(part.size_bytes for part in parts if broker in part.replicas)
+    if freed >= bytes_held:
         raise SetupError(
-            f"--for {amount}: broker {broker} holds {exactly(held)}; allowed: less than that. To empty it, "
+            f"--for {amount}: broker {broker} holds {exactly(bytes_held)}; allowed: less than that. To empty it, "
             f"changes.remove_brokers: [{broker}]"
         )
-    of = known[broker]
+    target = brokers[broker]
     # A max_disk is below the disk; one that SPEC states stays, if it is lower.
-    limits = (held - freed, None if of.disk_bytes is None else of.disk_bytes - 1, of.max_disk_bytes)
+    limits = (bytes_held - freed, None if target.disk_bytes is None else target.disk_bytes - 1, target.max_disk_bytes)
     return min(each for each in limits if each is not None)

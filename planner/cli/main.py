@@ -73,8 +73,8 @@ def _exit_code(error: BaseException) -> int:
         if os.environ.get(DEBUG):
             traceback.print_exception(error)
         # Findings already begin with a file's name.
-        first = "" if isinstance(error, SpecError) else "planner: "
-        _say(f"{first}{error.lines[0]}", *error.lines[1:])
+        prefix = "" if isinstance(error, SpecError) else "planner: "
+        _say(f"{prefix}{error.lines[0]}", *error.lines[1:])
         return error.exit_code
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
@@ -100,10 +100,10 @@ def _unexpected(error: Exception) -> int:
     if isinstance(error, MemoryError):
         _say("planner: not enough memory: use a machine with more memory, or a smaller input")
     else:
-        about = one_line(error)
-        what = f"{type(error).__name__}{': ' if about else ''}{about}"
+        message = one_line(error)
+        description = f"{type(error).__name__}{': ' if message else ''}{message}"
         todo = "run the same command as planner --debug …, and report the output"
-        _say(f"planner: unexpected {what}; this is a bug in planner: {todo}")
+        _say(f"planner: unexpected {description}; this is a bug in planner: {todo}")
     return 1
 
 
@@ -166,10 +166,10 @@ def _keep_streams_readable() -> None:
     Libraries and child processes that print to descriptor 1, such as HiGHS, print to stderr instead of into the JSON.
     """
     codecs.register_error(_ESCAPED, _escaped)
-    if (own := sys.__stdout__) and own is sys.stdout and own.fileno() == 1:
-        own.flush()
-        sys.stdout = os.fdopen(os.dup(1), "w", encoding=own.encoding)
-        sys.stdout.reconfigure(line_buffering=own.line_buffering, write_through=own.write_through)
+    if (stdout := sys.__stdout__) and stdout is sys.stdout and stdout.fileno() == 1:
+        stdout.flush()
+        sys.stdout = os.fdopen(os.dup(1), "w", encoding=stdout.encoding)
+        sys.stdout.reconfigure(line_buffering=stdout.line_buffering, write_through=stdout.write_through)
         os.dup2(2, 1)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -180,5 +180,5 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
-    units = (int.from_bytes(lacking[at : at + 2], "big") for at in range(0, len(lacking), 2))
+    units = (int.from_bytes(lacking[index : index + 2], "big") for index in range(0, len(lacking), 2))
     return "".join(f"\\u{unit:04x}" for unit in units), error.end

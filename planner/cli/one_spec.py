@@ -83,12 +83,14 @@ def alternatives(job: SpecJob, candidates: int | None, seed: int | None) -> tupl
     return choice.alternatives(replace(spec, sweep=swept))
 
 
-def search(job: SpecJob, tried: Alternative) -> Search:
+def search(job: SpecJob, alternative: Alternative) -> Search:
     """The search for an alternative. The path in `sweep.scores` is relative to the spec's folder."""
-    root = tried.spec.sweep.scores
-    beside = job.spec.resolve().parent
-    scores = None if root is None else candidates_file.folder(root, beside, tried.spec.cluster.name, tried.name)
-    return Search(tried.problem, tried.candidates, scores)
+    root = alternative.spec.sweep.scores
+    folder = job.spec.resolve().parent
+    scores = (
+        None if root is None else candidates_file.folder(root, folder, alternative.spec.cluster.name, alternative.name)
+    )
+    return Search(alternative.problem, alternative.candidates, scores)
 
 
 def with_report_sections(path: Path, spec: Spec, planned: build.Planned) -> build.Planned:
@@ -104,48 +106,48 @@ def with_sections(spec: Spec, plan: Plan) -> Plan:
     """
     if spec.report == ReportSections():
         return plan
-    asked, changed = spec.report, with_variant(spec, plan.choice.variant)
+    sections, changed = spec.report, with_variant(spec, plan.choice.variant)
     consumers = None
-    if asked.consumers:
+    if sections.consumers:
         groups = group_events_and_keys.resolve(changed.consumers, changed.cluster)
         consumers = consumers_report.section(ConsumersQuestion(changed, groups, {}, plan=plan))
-    told = structs.replace(
+    complete = structs.replace(
         plan,
-        failures=_failures(changed, plan) if asked.failures else None,
-        growth=_growth(changed, plan, asked.growth_months) if asked.growth_months is not None else None,
+        failures=_failures(changed, plan) if sections.failures else None,
+        growth=_growth(changed, plan, sections.growth_months) if sections.growth_months is not None else None,
         consumers=consumers,
     )
-    return codec.identified(told)
+    return codec.identified(complete)
 
 
 def pages_of(plan: Plan) -> tuple[View, ...]:
     """The pages to fold into the report of a plan, in this order: failures, growth, consumers."""
-    found = list[View]()
+    views = list[View]()
     if plan.failures:
         kinds = ", ".join(failures_report.kind_name(kind.of) for kind in plan.failures.kinds)
         of_failures = (failures_report.shown_of(plan.failures, plan.plan_id),)
-        found.append(View(f"What breaks if brokers fail ({kinds})", of_failures, source="planner failures"))
+        views.append(View(f"What breaks if brokers fail ({kinds})", of_failures, source="planner failures"))
     if plan.growth:
         months, of_growth = counted(plan.growth.months, "month"), (growth_report.shown_of(plan.growth),)
-        found.append(View(f"How long the cluster lasts ({months})", of_growth, source="planner growth"))
+        views.append(View(f"How long the cluster lasts ({months})", of_growth, source="planner growth"))
     if plan.consumers:
         groups, of_groups = counted(len(plan.consumers.groups), "group"), consumers_report.shown_of(plan.consumers)
-        found.append(View(f"Consumers ({groups})", of_groups, source="planner consumers"))
-    return tuple(found)
+        views.append(View(f"Consumers ({groups})", of_groups, source="planner consumers"))
+    return tuple(views)
 
 
 def _failures(spec: Spec, plan: Plan) -> FailuresSection:
     """The section of `planner failures`. Rows of single brokers and racks leave out batches, which may be thousands."""
     subject = Subject.of(spec, plan)
-    wanted = failure_simulation.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
-    study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
-    rows = failure_simulation.together(each() for each in failure_simulation.questions(study, wanted))
-    section = failures_report.section(subject, wanted, rows)
-    both = [
+    scenarios = failure_simulation.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
+    study = failure_simulation.study(subject.spec, subject.problem, subject.batches, scenarios)
+    rows = failure_simulation.together(each() for each in failure_simulation.questions(study, scenarios))
+    section = failures_report.section(subject, scenarios, rows)
+    ends_only = [
         structs.replace(row, states=tuple(each for each in row.states if each.state in (TODAY, PLANNED)))
         for row in section.scenarios
     ]
-    return structs.replace(section, scenarios=tuple(both))
+    return structs.replace(section, scenarios=tuple(ends_only))
 
 
 def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
@@ -153,9 +155,9 @@ def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
 
     If no broker gets full in that plan, no more brokers are tried.
     """
-    base, *others = brokers_for_growth.cases(spec, months)
+    base, *larger_cases = brokers_for_growth.cases(spec, months)
     planned = brokers_for_growth.given(base, assigned(base.forecast.problem, plan.replica_lists))
-    cases = [base] if planned["first"] < 0 else [base, *others]
+    cases = [base] if planned["first"] < 0 else [base, *larger_cases]
     rows = [planned, *(brokers_for_growth.evaluate(each) for each in cases[1:])]
     return growth_report.section(spec, cases, brokers_for_growth.as_it_is(base), rows)
 
@@ -177,12 +179,12 @@ def unrendered_files(planned: build.Planned, rows: pa.Table) -> dict[str, bytes]
     return {candidates_file.FILE: candidates_file.encoded(rows), **bound}
 
 
-def files_of(plan: Plan, others: Mapping[str, bytes]) -> dict[str, bytes]:
-    """All files of a plan's folder, by relative path: those rendered from it, the `others`, and the digests of all."""
-    return folder_check.with_sums({**rendered_files(plan), **others})
+def files_of(plan: Plan, other_files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """All files of a plan's folder, by relative path: those rendered from it, `other_files`, and the digests of all."""
+    return folder_check.with_sums({**rendered_files(plan), **other_files})
 
 
-class Made(NamedTuple):
+class PlanFiles(NamedTuple):
     """A plan, and all of its files by relative path."""
 
     plan: Plan
@@ -193,7 +195,7 @@ class ReadSpec(NamedTuple):
     """A spec that was read: its path on the machine that read it, its alternatives, and the search for each."""
 
     spec: Path
-    tried: tuple[Alternative, ...]
+    alternatives: tuple[Alternative, ...]
     searches: tuple[Search, ...]
 
 
@@ -206,19 +208,19 @@ class SpecFacts(NamedTuple):
     only_here: bool
 
 
-def planned(read: ReadSpec) -> bytes | PlannerError:
-    """Sweeps a spec that has been read, chooses its plan and renders it. Returns `Made`, pickled for a file.
+def planned(read_spec: ReadSpec) -> bytes | PlannerError:
+    """Sweeps a spec that has been read, chooses its plan and renders it. Returns `PlanFiles`, pickled for a file.
 
     An error in the spec is returned, not raised.
     """
     without_pandas()
     try:
-        results = [evaluate.run(each.problem, each.candidates, scores=each.scores) for each in read.searches]
-        swept = choice.swept(read.tried, results)
-        plan = with_report_sections(read.spec, swept[0].spec, build.planned(swept))
+        results = [evaluate.run(each.problem, each.candidates, scores=each.scores) for each in read_spec.searches]
+        swept = choice.swept(read_spec.alternatives, results)
+        plan = with_report_sections(read_spec.spec, swept[0].spec, build.planned(swept))
     except PlannerError as error:
         return error
-    return pickle.dumps(Made(plan.plan, files_of(plan.plan, unrendered_files(plan, choice.scores(swept)))))
+    return pickle.dumps(PlanFiles(plan.plan, files_of(plan.plan, unrendered_files(plan, choice.scores(swept)))))
 
 
 @dataclass(frozen=True)
@@ -233,17 +235,17 @@ class Steps:
     seed: int | None
     folder: Path
 
-    def read(self, number: int) -> SpecFacts | PlannerError:
+    def read_spec(self, number: int) -> SpecFacts | PlannerError:
         """Reads a spec and builds its problems."""
         job = self.jobs[number]
         try:
-            tried = alternatives(job, self.candidates, self.seed)
+            all_alternatives = alternatives(job, self.candidates, self.seed)
         except PlannerError as error:
             return error
-        searches = tuple(search(job, each) for each in tried)
-        self._file(number, "read").write_bytes(pickle.dumps(ReadSpec(job.spec, tried, searches)))
-        own = any(":" in group.assignor for group in tried[0].spec.consumers)
-        return SpecFacts(tuple(each.scores.path for each in searches if each.scores is not None), own)
+        searches = tuple(search(job, each) for each in all_alternatives)
+        self._file(number, "read").write_bytes(pickle.dumps(ReadSpec(job.spec, all_alternatives, searches)))
+        has_own = any(":" in group.assignor for group in all_alternatives[0].spec.consumers)
+        return SpecFacts(tuple(each.scores.path for each in searches if each.scores is not None), has_own)
 
     def pickled(self, number: int) -> bytes:
         """A spec that has been read, pickled."""
@@ -253,18 +255,18 @@ class Steps:
         """Plans a spec that has been read."""
         return self.keep(number, planned(pickle.loads(self.pickled(number))))
 
-    def keep(self, number: int, made: bytes | PlannerError) -> PlannerError | None:
+    def keep(self, number: int, pickled: bytes | PlannerError) -> PlannerError | None:
         """Writes a spec's pickled plan to its file; returns an error as it is."""
-        if isinstance(made, PlannerError):
-            return made
-        self._file(number, "made").write_bytes(made)
+        if isinstance(pickled, PlannerError):
+            return pickled
+        self._file(number, "made").write_bytes(pickled)
         return None
 
-    def made(self) -> Iterator[Made]:
+    def plans(self) -> Iterator[PlanFiles]:
         """The plan of each spec, one after the other, once all are planned."""
         for number in range(len(self.jobs)):
-            made: Made = pickle.loads(self._file(number, "made").read_bytes())
-            yield made
+            plan: PlanFiles = pickle.loads(self._file(number, "made").read_bytes())
+            yield plan
 
     def _file(self, number: int, step: str) -> Path:
         return self.folder / f"{number}.{step}"

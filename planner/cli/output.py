@@ -52,42 +52,42 @@ def live_options(command: Callable[..., int]) -> Callable[..., int]:
 
 def detail_options(command: Callable[..., int]) -> Callable[..., int]:
     """Adds `-q` and `-v`. The command gets them as `detail`."""
-    for short, long, detail, said in (
+    for short, long, detail, help_text in (
         ("-v", "--verbose", "everything", "Show everything in the report; with markdown the whole report.md."),
         ("-q", "--quiet", "verdict", "Show only the verdict."),
     ):
-        command = click.option(short, long, "detail", flag_value=detail, default=None, help=said)(command)
+        command = click.option(short, long, "detail", flag_value=detail, default=None, help=help_text)(command)
 
     @wraps(command)
-    def given(**options: Any) -> int:
+    def with_detail(**options: Any) -> int:
         if f"{options['form']} {options['detail']}" in ("json verdict", "json everything", "markdown verdict"):
             raise click.UsageError("--quiet works only with --format text, and --verbose only with text or markdown")
         return command(**options)
 
-    return given
+    return with_detail
 
 
-def refuse_given(why: str, *names: str) -> None:
+def refuse_given(reason: str, *names: str) -> None:
     """Raises UsageError if an option of these names is on the command line although it has no effect."""
     context = click.get_current_context()
     for option in context.command.params:
         if option.name in names and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option.opts[-1]} {why}")
+            raise click.UsageError(f"{option.opts[-1]} {reason}")
 
 
 def show(plan: Plan, form: Format, detail: Detail | None, folder: Path | None = None, files: int = 0) -> None:
     """Prints a plan. `folder` is its folder, and `files` is the number of files just written there."""
-    at = None if folder is None else str(folder)
+    path_text = None if folder is None else str(folder)
     ended = plan_check.expired(plan, datetime.now(UTC))
     match form:
         case "json":
             echo_json(codec.as_json(plan))
         case "markdown":
-            whole = detail == "everything"
-            echo_page(markdown.report(plan, one_spec.pages_of(plan)) if whole else markdown.comment(plan, at))
+            is_full = detail == "everything"
+            echo_page(markdown.report(plan, one_spec.pages_of(plan)) if is_full else markdown.comment(plan, path_text))
         case _:
             terminal.first_step(f"Expired: {ended}: apply.yml refuses it." if ended else "", screen())
-            terminal.show_plan(plan, screen(), at, files, detail or "summary")
+            terminal.show_plan(plan, screen(), path_text, files, detail or "summary")
     if ended and form != "text":
         say(f"warning: {ended}: apply.yml refuses it")
 

@@ -67,17 +67,17 @@ def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def given(brokers: tuple[int, ...] | None, racks: tuple[tuple[int, str], ...] | None) -> Brokers:
+def brokers_of_options(brokers: tuple[int, ...] | None, racks: tuple[tuple[int, str], ...] | None) -> Brokers:
     """The brokers of `--brokers` with the racks of `--racks`. UsageError if a rack is given for another broker."""
-    named = dict(racks or ())
-    unknown = sorted(named.keys() - set(brokers or ()))
+    rack_of = dict(racks or ())
+    unknown = sorted(rack_of.keys() - set(brokers or ()))
     if unknown:
         allowed = ", ".join(map(str, brokers)) if brokers else "only together with --brokers"
         raise click.UsageError(f"--racks names broker {unknown[0]}; allowed: {allowed}")
-    return tuple((broker, named.get(broker)) for broker in brokers or ())
+    return tuple((broker, rack_of.get(broker)) for broker in brokers or ())
 
 
-def of_file(path: Path) -> tuple[tuple[Topic, ...], Brokers, bool]:
+def read_brokers(path: Path) -> tuple[tuple[Topic, ...], Brokers, bool]:
     """The topics, the brokers with their racks, and whether placement is rack-aware, read from a spec or state files.
 
     State files are outputs of Kafka's tools, or a folder of them. Only some of them list the brokers; otherwise there
@@ -149,26 +149,28 @@ def place(
     that the load of a failed broker goes to more than its neighbors.
     """
     brokers, rack_aware = _brokers(spec, options)
-    first, last = options["start_partition"], options["start_partition"] + options["partitions"] - 1
-    if last > LARGEST_ID:
-        raise click.UsageError(f"--start-partition {first}: the last id is {last}; allowed: ids up to {LARGEST_ID}")
+    first_id, last_id = options["start_partition"], options["start_partition"] + options["partitions"] - 1
+    if last_id > LARGEST_ID:
+        raise click.UsageError(
+            f"--start-partition {first_id}: the last id is {last_id}; allowed: ids up to {LARGEST_ID}"
+        )
     if topic and form != "json":
         raise click.UsageError("--topic is the name in JSON; allowed: with --format json")
-    if first and form == "replica-assignment":
-        why = "kafka-topics leaves out a list for each partition that is there"
-        raise click.UsageError(f"--start-partition {first}: {why}; allowed: --format json")
-    lists = _placed(brokers, rack_aware, options)
+    if first_id and form == "replica-assignment":
+        reason = "kafka-topics leaves out a list for each partition that is there"
+        raise click.UsageError(f"--start-partition {first_id}: {reason}; allowed: --format json")
+    lists = _replica_lists(brokers, rack_aware, options)
     match form:
         case "json":
             if not TOPIC_NAME.fullmatch(topic or ""):
-                said = f"--topic {topic!r} isn't possible" if topic else "--format json needs --topic"
-                raise click.UsageError(f"{said}; allowed: the topic's name, {OF_TOPIC_NAME}")
-            rows = [{"topic": topic, "partition": first + n, "replicas": list(each)} for n, each in enumerate(lists)]
+                problem = f"--topic {topic!r} isn't possible" if topic else "--format json needs --topic"
+                raise click.UsageError(f"{problem}; allowed: the topic's name, {OF_TOPIC_NAME}")
+            rows = [{"topic": topic, "partition": first_id + n, "replicas": list(each)} for n, each in enumerate(lists)]
             echo_json({"version": 1, "partitions": rows})
         case "replica-assignment":
             click.echo(replica_assignment(lists))
         case "text" | "markdown":
-            show_view(_placement_view(first, lists, dict(brokers)), form)
+            show_view(_placement_view(first_id, lists, dict(brokers)), form)
     return 0
 
 
@@ -177,15 +179,15 @@ def _brokers(spec: Path | None, options: dict[str, Any]) -> tuple[Brokers, bool]
     if (spec is None) == (options["brokers"] is None):
         raise click.UsageError("the brokers come from --brokers or from SPEC; allowed: one of them")
     if spec is None:
-        return given(options["brokers"], options["racks"]), not options["disable_rack_aware"]
-    given(None, options["racks"])
-    _, brokers, rack_aware = of_file(spec)
+        return brokers_of_options(options["brokers"], options["racks"]), not options["disable_rack_aware"]
+    brokers_of_options(None, options["racks"])
+    _, brokers, rack_aware = read_brokers(spec)
     if not brokers:
         raise click.UsageError(f"{spec}: a state file doesn't list the brokers; allowed: a spec, or --brokers")
     return brokers, rack_aware and not options["disable_rack_aware"]
 
 
-def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> TopicLists:
+def _replica_lists(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> TopicLists:
     """The replica lists by the options' algorithm. UsageError if the options have a seed that it doesn't accept."""
     count, factor = options["partitions"], options["replication_factor"]
     pair, seed = (options["start_index"], options["next_replica_shift"]), options["java_random_seed"]
@@ -201,8 +203,8 @@ def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> Topi
     if options["algorithm"] == "striped":
         if seed is None or pair != (None, None):
             raise click.UsageError("--algorithm striped needs --java-random-seed; allowed: that alone, no shift")
-        known = [(broker, rack if rack_aware else None, False) for broker, rack in brokers]
-        return kafka_striped.place(known, count, factor, java_random_seed=seed)
+        usable = [(broker, rack if rack_aware else None, False) for broker, rack in brokers]
+        return kafka_striped.place(usable, count, factor, java_random_seed=seed)
     if None in pair or seed is not None:
         raise click.UsageError(
             "--algorithm classic needs --start-index and --next-replica-shift; allowed: both, and no --java-random-seed"
@@ -221,10 +223,10 @@ def _placed(brokers: Brokers, rack_aware: bool, options: dict[str, Any]) -> Topi
         raise InfeasibleError(str(error).replace("set rack_aware: disabled", "use --disable-rack-aware")) from None
 
 
-def _placement_view(first: int, lists: TopicLists, racks: dict[int, str | None]) -> View:
+def _placement_view(first_id: int, lists: TopicLists, racks: dict[int, str | None]) -> View:
     """One row per partition, with racks if any broker has one; then all lists as an option of Kafka's tools."""
 
-    def named(replicas: tuple[int, ...]) -> Value:
+    def rack_names(replicas: tuple[int, ...]) -> Value:
         names = (racks[broker] for broker in replicas)
         return Joined(tuple(None if rack is None else Name(rack) for rack in names), ",")
 
@@ -233,12 +235,12 @@ def _placement_view(first: int, lists: TopicLists, racks: dict[int, str | None])
     columns = (
         column("Partition", lambda row: str(row[0])),
         column("Replicas", lambda row: replica_list(row[1]), numeric=False),
-        *((column("Racks", lambda row: named(row[1]), numeric=False),) if racked else ()),
+        *((column("Racks", lambda row: rack_names(row[1]), numeric=False),) if racked else ()),
     )
     option = f"--replica-assignment {replica_assignment(lists)}"
-    table = Table("partition", list(enumerate(lists, start=first)), columns, most=_ROWS_SHOWN)
+    table = Table("partition", list(enumerate(lists, start=first_id)), columns, most=_ROWS_SHOWN)
     # kafka-topics --alter skips a list for each existing partition, so the option would be wrong.
-    options = () if first else (Lines((Name(option, len(option)),), bulleted=False),)
+    options = () if first_id else (Lines((Name(option, len(option)),), bulleted=False),)
     return View("", (ViewSection("", (table, *options)),))
 
 
@@ -253,27 +255,27 @@ _VERDICTS: dict[Verdict, tuple[str, str]] = {
 _DIFFERENCES_SHOWN = 20
 
 
-def seeds_document(found: Explanation) -> dict[str, Any]:
+def seeds_document(explanation: Explanation) -> dict[str, Any]:
     """The explanation of a topic as JSON."""
     return {
-        "topic": found.topic,
-        "partitions": found.partitions,
-        "replication_factor": found.replication_factor,
-        "verdict": found.verdict,
-        "start_index": found.start_index if found.start_index >= 0 else None,
-        "next_replica_shifts": list(found.shifts),
-        "brokers": list(found.brokers.order) if found.brokers else None,
-        "brokers_are": found.brokers.name if found.brokers else None,
-        "rack_aware": found.brokers.rack_aware if found.brokers and found.shifts else None,
-        "created_with_partitions": found.grown_from,
+        "topic": explanation.topic,
+        "partitions": explanation.partitions,
+        "replication_factor": explanation.replication_factor,
+        "verdict": explanation.verdict,
+        "start_index": explanation.start_index if explanation.start_index >= 0 else None,
+        "next_replica_shifts": list(explanation.shifts),
+        "brokers": list(explanation.brokers.order) if explanation.brokers else None,
+        "brokers_are": explanation.brokers.name if explanation.brokers else None,
+        "rack_aware": explanation.brokers.rack_aware if explanation.brokers and explanation.shifts else None,
+        "created_with_partitions": explanation.grown_from,
         "differences": [
             {"partition": each.partition, "replicas": list(each.replicas), "expected": list(each.expected)}
-            for each in found.differences
+            for each in explanation.differences
         ],
     }
 
 
-def seeds_view(found: Sequence[Explanation]) -> View:
+def seeds_view(explanations: Sequence[Explanation]) -> View:
     """One row per topic, one line per partition that differs, and the count of each verdict."""
     column = Column[Explanation]
 
@@ -291,17 +293,17 @@ def seeds_view(found: Sequence[Explanation]) -> View:
         column("On", lambda row: row.brokers.name if row.brokers else None, numeric=False),
         column("Differ", lambda row: len(row.differences) if row.shifts else None),
     )
-    differ = [(each.topic, difference) for each in found for difference in each.differences]
+    differ = [(each.topic, difference) for each in explanations for difference in each.differences]
     lines = []
     for topic, each in differ[:_DIFFERENCES_SHOWN]:
         lists = f": {replica_list(each.replicas)}, where the seeds give {replica_list(each.expected)}"
         lines.append(Joined((Name(f"{topic}-{each.partition}"), lists)))
-    rest = len(differ) - len(lines)
-    more = (f"and {counted(rest, 'more partition')} that differ; --format json has all",) if rest else ()
-    counts = Counter(each.verdict for each in found)
+    extra = len(differ) - len(lines)
+    more_lines = (f"and {counted(extra, 'more partition')} that differ; --format json has all",) if extra else ()
+    counts = Counter(each.verdict for each in explanations)
     verdicts = [f"{counts[verdict]} {words}" for verdict, (_, words) in _VERDICTS.items() if counts[verdict]]
-    summary = f"{counted(len(found), 'topic')}: {', '.join(verdicts)}"
-    blocks = told(Table("topic", found, columns), Lines(lines), Lines((*more, summary), bulleted=False))
+    summary = f"{counted(len(explanations), 'topic')}: {', '.join(verdicts)}"
+    blocks = told(Table("topic", explanations, columns), Lines(lines), Lines((*more_lines, summary), bulleted=False))
     return View("", (ViewSection("", blocks),))
 
 
@@ -320,19 +322,21 @@ def seeds(file: Path, names: tuple[str, ...], form: Format, **options: Any) -> i
     --brokers, with all that hold replicas; with neither, those that hold replicas. If they don't explain a topic,
     the first ones of them are tried, and those that the topic uses.
     """
-    topics, brokers, rack_aware = of_file(file)
-    stated = given(options["brokers"], options["racks"]) or brokers
+    topics, brokers, rack_aware = read_brokers(file)
+    all_brokers = brokers_of_options(options["brokers"], options["racks"]) or brokers
     used = brokers_holding(each for each in topics if not names or each.name in names)
-    if options["brokers"] and (missing := used - dict(stated).keys()):
+    if options["brokers"] and (missing := used - dict(all_brokers).keys()):
         holds = f"broker {min(missing)} isn't one of them, but has replicas in {file}"
         raise click.UsageError(f"--brokers: {holds}; allowed: a list with all of {ranges(used)}")
-    found = explain_seeds.explain(topics, stated, rack_aware=rack_aware and not options["disable_rack_aware"])
-    known = {each.topic for each in found}
+    explanations = explain_seeds.explain(
+        topics, all_brokers, rack_aware=rack_aware and not options["disable_rack_aware"]
+    )
+    topic_names = {each.topic for each in explanations}
     for name in names:
-        if name not in known:
-            message = f"--topic {name}: {file} has no such topic; {did_you_mean(name, known)}allowed"
-            others = f" and {counted(len(known) - 5, 'other')}" if len(known) > 5 else ""
-            raise click.UsageError(f"{message}: {', '.join(sorted(known)[:5])}{others}")
-    shown = [each for each in found if not names or each.topic in names]
-    show_found(form, lambda: {"topics": [seeds_document(each) for each in shown]}, lambda: seeds_view(shown))
+        if name not in topic_names:
+            message = f"--topic {name}: {file} has no such topic; {did_you_mean(name, topic_names)}allowed"
+            more_text = f" and {counted(len(topic_names) - 5, 'other')}" if len(topic_names) > 5 else ""
+            raise click.UsageError(f"{message}: {', '.join(sorted(topic_names)[:5])}{more_text}")
+    selected = [each for each in explanations if not names or each.topic in names]
+    show_found(form, lambda: {"topics": [seeds_document(each) for each in selected]}, lambda: seeds_view(selected))
     return 0

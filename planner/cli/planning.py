@@ -52,18 +52,18 @@ def whatif(
 
     Several SPECs, or a quoted pattern of them, are a fleet: one sweep for all, a folder each, and a summary.
     """
-    asked, errors = whatif_fleet.WhatifOptions(**vars(engine), **options), Console(stderr=True)
+    settings, errors = whatif_fleet.WhatifOptions(**vars(engine), **options), Console(stderr=True)
     if not whatif_fleet.is_fleet(specs):
-        only = whatif_fleet.whatif(specs[0], asked, errors)
+        only = whatif_fleet.whatif(specs[0], settings, errors)
         output.show(only.plan, form, detail, only.job.folder, len(only.files))
         todo = only.plan.has_something_to_do
     else:
         if detail is not None:
             raise click.UsageError("--quiet and --verbose are for one plan; allowed: a single SPEC")
-        told = whatif_fleet.whatif_fleet(
-            specs, asked, errors, lambda each: (whatif_fleet.summary(each), each.plan.has_something_to_do)
+        summaries = whatif_fleet.whatif_fleet(
+            specs, settings, errors, lambda each: (whatif_fleet.summary(each), each.plan.has_something_to_do)
         )
-        rows, todo = [row for row, _ in told], any(changes for _, changes in told)
+        rows, todo = [row for row, _ in summaries], any(changes for _, changes in summaries)
         output.show_found(form, lambda: {"clusters": rows}, lambda: whatif_fleet.view(rows))
     return 2 if detailed_exitcode and todo else 0
 
@@ -74,13 +74,13 @@ def validate(specs: tuple[Path, ...]) -> int:
     """Check each SPEC and the files it names; write nothing.
 
     Reports every fault at once."""
-    found = whatif_fleet.specs_of(specs)
+    files = whatif_fleet.specs_of(specs)
 
     def checked(number: int) -> None:
-        one_spec.loaded(found[number])
-        output.echo_line(f"{found[number]}: valid")
+        one_spec.loaded(files[number])
+        output.echo_line(f"{files[number]}: valid")
 
-    whatif_fleet.each_of(found, checked)
+    whatif_fleet.each_of(files, checked)
     return 0
 
 
@@ -90,15 +90,15 @@ def validate(specs: tuple[Path, ...]) -> int:
 @output.reads_plan
 def render(plan: Path, out: Path) -> int:
     """Write all files of PLAN again, byte for byte."""
-    made, folder = plan_file.read(plan), plan_file.folder_of(plan)
-    beside = {name: folder / name for name in (bound_json.FILE, candidates_file.FILE) if (folder / name).is_file()}
-    entries = {name: FolderEntry.of(file) for name, file in beside.items()}
-    digests = plan_check.bound_by_digest(folder, made, entries)
-    others = {name: read_bytes(file, BOUND) for name, file in beside.items()}
-    for name, content in others.items():
+    document, folder = plan_file.read(plan), plan_file.folder_of(plan)
+    paths = {name: folder / name for name in (bound_json.FILE, candidates_file.FILE) if (folder / name).is_file()}
+    entries = {name: FolderEntry.read(file) for name, file in paths.items()}
+    digests = plan_check.bound_by_digest(folder, document, entries)
+    other_files = {name: read_bytes(file, BOUND) for name, file in paths.items()}
+    for name, content in other_files.items():
         if digest(content) != digests.get(name):
-            raise StalePlanError(f"{beside[name]}: isn't the file that was made; allowed: that file, or none")
-    for path in output_folder.write(out, one_spec.files_of(made, others), output.say):
+            raise StalePlanError(f"{paths[name]}: isn't the file that was made; allowed: that file, or none")
+    for path in output_folder.write(out, one_spec.files_of(document, other_files), output.say):
         output.echo_line(path)
     return 0
 
@@ -175,9 +175,9 @@ def adopt(
     folder = out if out is not None else Path(f"{reassignment.stem}.adopted.plan")
     spec = one_spec.loaded(path)
     output_folder.check(folder)
-    made = adopted_plan.adopted(given_reassignment.read(reassignment), spec, path.as_posix())
-    planned = one_spec.with_report_sections(path, spec, made.planned)
+    adopted = adopted_plan.adopted(given_reassignment.read(reassignment), spec, path.as_posix())
+    planned = one_spec.with_report_sections(path, spec, adopted.planned)
     plan = planned.plan
-    files = one_spec.files_of(plan, one_spec.unrendered_files(planned, made.rows))
+    files = one_spec.files_of(plan, one_spec.unrendered_files(planned, adopted.rows))
     output.show(plan, form, detail, folder, len(output_folder.write(folder, files, output.say)))
     return 2 if detailed_exitcode and plan.has_something_to_do else 0

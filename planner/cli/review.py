@@ -32,15 +32,17 @@ _LONGEST_LINE = 400
 
 def _source_options(command: Callable[..., int]) -> Callable[..., int]:
     """Adds the options for the sources of the cluster's state. The command gets them as one `sources`."""
-    what = "Today's output of Kafka's tools, or a folder; any format that planner import reads. May be repeated."
+    help_text = "Today's output of Kafka's tools, or a folder; any format that planner import reads. May be repeated."
 
-    @click.option("--state", "files", metavar="FILE", type=output.PATH, multiple=True, help=what)
+    @click.option("--state", "files", metavar="FILE", type=output.PATH, multiple=True, help=help_text)
     @output.live_options
     @wraps(command)
-    def given(files: tuple[Path, ...], bootstrap_servers: str | None, command_config: Path | None, **rest: Any) -> int:
-        return command(sources=Sources(files, bootstrap_servers, command_config), **rest)
+    def with_sources(
+        files: tuple[Path, ...], bootstrap_servers: str | None, command_config: Path | None, **other_options: Any
+    ) -> int:
+        return command(sources=Sources(files, bootstrap_servers, command_config), **other_options)
 
-    return given
+    return with_sources
 
 
 @click.command()
@@ -145,17 +147,17 @@ def check(
     _show_checked(checked, form, _approved_lines(plan, checked))
     if bound:
         show = output.say if form == "json" else output.echo_line
-        show(f"{plan}: {_of_bound(plan, checked.made)}")
+        show(f"{plan}: {_bound_proof(plan, checked.made)}")
     return 0
 
 
-def _of_bound(path: Path, plan: Plan) -> str:
+def _bound_proof(path: Path, plan: Plan) -> str:
     """What the plan's bound proves. PlannerError if the plan has none, if it doesn't hold, or if the plan states other
     figures than its own partitions give.
     """
-    for key, stated, found in bound_section.counted_again(plan):
-        if stated != found:
-            raise StalePlanError(f"{path}: $.{key} is {stated:,}; counted again from $.partitions: {found:,}")
+    for key, stated, recounted in bound_section.counted_again(plan):
+        if stated != recounted:
+            raise StalePlanError(f"{path}: $.{key} is {stated:,}; counted again from $.partitions: {recounted:,}")
     if plan.headline != (line := headline.first_line(plan)):
         raise StalePlanError(f"{path}: $.headline is {plan.headline!r}; the plan's sections say {line!r}")
     if plan.bound.sha256 is None:
@@ -180,10 +182,10 @@ def _of_bound(path: Path, plan: Plan) -> str:
 
 def check_restart(path: Path, wanted: Wanted, form: Literal["text", "json"], of_plans: Mapping[str, bool]) -> int:
     """Checks a restart's folder by its restart.json, and prints the result. UsageError for options only for plans."""
-    if given := [name for name, is_given in of_plans.items() if is_given]:
+    if plan_options := [name for name, is_given in of_plans.items() if is_given]:
         live = of_plans["--state or --bootstrap-servers"]
-        why = "; restart.yml compares the cluster with the steps before anything restarts" if live else ""
-        raise click.UsageError(f"{given[0]} is for plans, and {path} is a restart{why}")
+        hint = "; restart.yml compares the cluster with the steps before anything restarts" if live else ""
+        raise click.UsageError(f"{plan_options[0]} is for plans, and {path} is a restart{hint}")
     checked = plan_check.check_restart(path, rendered, wanted)
     _show_checked(checked, form, unchanged(path, f"restart {checked.made.restart_id[:12]}", checked.held))
     return 0
@@ -199,13 +201,13 @@ def _show_checked(checked: Checked[Any], form: Literal["text", "json"], approved
             output.echo_line(line)
 
 
-def unchanged(path: Path, name: str, held: FolderCheck | None) -> Iterator[str]:
+def unchanged(path: Path, name: str, folder_check: FolderCheck | None) -> Iterator[str]:
     """Lines about what was checked of a plan or restart and its folder, and about files that can't be checked."""
-    of_files = f", with all of its {held.files} files" if held else ""
+    of_files = f", with all of its {folder_check.files} files" if folder_check else ""
     yield f"{path}: {name} is unchanged{of_files}"
-    if held and held.own:
-        yield f"not checked: {len(held.own)} of the folder's files are your own; each could change what runs:"
-        yield from (f"  {line}" for line in first_lines([*map(str, held.own)], plan_check.LINES_SHOWN))
+    if folder_check and folder_check.own:
+        yield f"not checked: {len(folder_check.own)} of the folder's files are your own; each could change what runs:"
+        yield from (f"  {line}" for line in first_lines([*map(str, folder_check.own)], plan_check.LINES_SHOWN))
 
 
 def _approved_lines(path: Path, checked: Checked[Plan]) -> Iterator[str]:
@@ -271,10 +273,10 @@ def resume(
     checked = plan_check.check(plan, Sources(), one_spec.rendered_files, Wanted(now=datetime.min.replace(tzinfo=UTC)))
     plan_check.require_none(checked.refusals)
     output_folder.check(out)
-    now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.made.partitions))
+    state_now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.made.partitions))
     if load is not None:
-        now = with_load(now, load)
-    rest = resumed_plan.resumed(checked.made, now, captured_at=captured_at, leave_moved=leave_moved)
-    files = output_folder.write(out, one_spec.files_of(rest, {}), output.say)
-    show_plan(rest, form, detail, out, len(files))
-    return 2 if detailed_exitcode and rest.has_something_to_do else 0
+        state_now = with_load(state_now, load)
+    new_plan = resumed_plan.resumed(checked.made, state_now, captured_at=captured_at, leave_moved=leave_moved)
+    files = output_folder.write(out, one_spec.files_of(new_plan, {}), output.say)
+    show_plan(new_plan, form, detail, out, len(files))
+    return 2 if detailed_exitcode and new_plan.has_something_to_do else 0

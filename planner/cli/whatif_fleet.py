@@ -20,7 +20,7 @@ from rich.console import Console
 
 from planner.cli import one_spec
 from planner.cli.engine import EngineOptions, on_spark, opened, workers_here
-from planner.cli.one_spec import Made, SpecFacts, SpecJob, Steps, planned
+from planner.cli.one_spec import PlanFiles, SpecFacts, SpecJob, Steps, planned
 from planner.cli.output import Phases, phases_shown
 from planner.export import output_folder
 from planner.export.folder_swap import Say
@@ -67,66 +67,69 @@ def whatif(path: Path, options: WhatifOptions, errors: Console) -> FleetPlan:
 
 
 def whatif_fleet(
-    arguments: Sequence[Path], options: WhatifOptions, errors: Console, told: Callable[[FleetPlan], T]
+    arguments: Sequence[Path], options: WhatifOptions, errors: Console, summarize: Callable[[FleetPlan], T]
 ) -> tuple[T, ...]:
     """Plans all specs in one sweep, and writes their output folders: all of them, or none if any spec is refused.
 
-    Returns `told` of each plan, called after it is written, so that the plans themselves needn't stay in memory.
+    Returns `summarize` of each plan, called after it is written, so that the plans themselves needn't stay in memory.
     """
     without_pandas()
     spark = on_spark(options, otherwise=True)
     jobs = jobs_of(arguments, options.out)
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
     with phases_shown(errors) as phase:
-        make: Callable[..., Generator[Made, None, None]] = partial(_made, spark=spark)
+        make: Callable[..., Generator[PlanFiles, None, None]] = partial(_make_here, spark=spark)
         # If each worker gets at least two specs, workers take whole specs. With fewer, they share the candidates, so
         # that all take equally long. The number of workers elsewhere is known only once the session is open.
-        if spark and len(jobs) >= 2 * ((here := workers_here(options)) or 1):
-            make = _made_by_workers if here else _made_on_cluster
+        if spark and len(jobs) >= 2 * ((local_workers := workers_here(options)) or 1):
+            make = _make_by_workers if local_workers else _make_on_cluster
         try:
-            with closing(make(jobs, options, phase)) as made:
-                return _written(jobs, made, say, told)
+            with closing(make(jobs, options, phase)) as plans:
+                return _write_all(jobs, plans, say, summarize)
         except UnsafePlanError as error:
             # So that nobody mistakes an older plan for the refused one.
-            old = [job.folder for job in jobs if (job.folder / output_folder.PLAN).is_file()]
-            error.lines += tuple(f"{folder} still has the plan made before" for folder in old)
+            stale = [job.folder for job in jobs if (job.folder / output_folder.PLAN).is_file()]
+            error.lines += tuple(f"{folder} still has the plan made before" for folder in stale)
             raise
 
 
-def _made(
+def _make_here(
     jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases, *, spark: bool
-) -> Generator[Made, None, None]:
+) -> Generator[PlanFiles, None, None]:
     """Reads and plans every spec in this process, with one sweep for all their candidates."""
     with ExitStack() as stack:
         sweep: Sweeper = partial(_swept_here, phase=phase)
         if spark:
             sweep = partial(_swept_on, stack.enter_context(opened(options)), options, phase)
         phase.begin("reading the state")
-        tried = each_of(
+        alternatives = each_of(
             [job.spec for job in jobs],
             lambda number: one_spec.alternatives(jobs[number], options.candidates, options.seed),
         )
-        yield from _planned(jobs, tried, sweep, phase)
+        yield from _planned(jobs, alternatives, sweep, phase)
 
 
 def _planned(
-    jobs: Sequence[SpecJob], tried: Sequence[Sequence[Alternative]], sweep: Sweeper, phase: Phases
-) -> Generator[Made, None, None]:
+    jobs: Sequence[SpecJob], alternatives: Sequence[Sequence[Alternative]], sweep: Sweeper, phase: Phases
+) -> Generator[PlanFiles, None, None]:
     """Sweeps all alternatives of all specs at once. All plans are made before the first one is yielded."""
-    wanted = [one_spec.search(job, each) for job, of_job in zip(jobs, tried, strict=True) for each in of_job]
-    _require_different([each.scores.path for each in wanted if each.scores is not None])
-    results, specs = iter(sweep(wanted)), [job.spec for job in jobs]
-    swept = [choice.swept(of_job, list(islice(results, len(of_job)))) for of_job in tried]
+    searches = [one_spec.search(job, each) for job, of_job in zip(jobs, alternatives, strict=True) for each in of_job]
+    _require_different([each.scores.path for each in searches if each.scores is not None])
+    results, specs = iter(sweep(searches)), [job.spec for job in jobs]
+    swept = [choice.swept(of_job, list(islice(results, len(of_job)))) for of_job in alternatives]
     phase.begin("choosing the plan and proving its bound")
     plans = each_of(
-        specs, lambda at: one_spec.with_report_sections(specs[at], swept[at][0].spec, build.planned(swept[at]))
+        specs,
+        lambda index: one_spec.with_report_sections(specs[index], swept[index][0].spec, build.planned(swept[index])),
     )
     phase.begin("writing the files")
     for each, of_job in zip(plans, swept, strict=True):
-        yield Made(each.plan, one_spec.files_of(each.plan, one_spec.unrendered_files(each, choice.scores(of_job))))
+        yield PlanFiles(each.plan, one_spec.files_of(each.plan, one_spec.unrendered_files(each, choice.scores(of_job))))
 
 
-def _made_by_workers(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
+def _make_by_workers(
+    jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases
+) -> Generator[PlanFiles, None, None]:
     """Reads and plans every spec as a whole in one of Spark's workers, or in this process until they are ready."""
     from spark_jobs import fleet
 
@@ -134,7 +137,7 @@ def _made_by_workers(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Pha
         steps = Steps(jobs, options.candidates, options.seed, folder)
         refused = fleet.specs_beside(
             session,
-            (steps.read, steps.plan),
+            (steps.read_spec, steps.plan),
             len(jobs),
             partial(_checked, jobs),
             partitions=options.partitions,
@@ -143,10 +146,12 @@ def _made_by_workers(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Pha
         )
         _values(jobs, refused)
         phase.begin("writing the files")
-        yield from steps.made()
+        yield from steps.plans()
 
 
-def _made_on_cluster(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases) -> Generator[Made, None, None]:
+def _make_on_cluster(
+    jobs: Sequence[SpecJob], options: WhatifOptions, phase: Phases
+) -> Generator[PlanFiles, None, None]:
     """Reads every spec in this process, and plans it as a whole in one of Spark's workers, which lack its files."""
     from spark_jobs import fleet, worker_tasks
 
@@ -154,46 +159,46 @@ def _made_on_cluster(jobs: Sequence[SpecJob], options: WhatifOptions, phase: Pha
         session.submit(worker_tasks.cores, more=True)
         phase.begin("reading the state")
         steps, numbers = Steps(jobs, options.candidates, options.seed, folder), range(len(jobs))
-        read = _checked(jobs, [steps.read(number) for number in numbers])
+        facts = _checked(jobs, [steps.read_spec(number) for number in numbers])
         if len(jobs) < 2 * session.result():
-            tried = [pickle.loads(steps.pickled(number)).tried for number in numbers]
-            yield from _planned(jobs, tried, partial(_swept_on, session, options, phase), phase)
+            alternatives = [pickle.loads(steps.pickled(number)).alternatives for number in numbers]
+            yield from _planned(jobs, alternatives, partial(_swept_on, session, options, phase), phase)
             return
-        there = [number for number in numbers if not read[number].only_here]
+        remote_numbers = [number for number in numbers if not facts[number].only_here]
         refused = dict[int, PlannerError | None]()
 
         def plan(spark: Any) -> None:
-            for number, made in fleet.sent(spark, planned, there, steps.pickled, options.partitions):
-                refused[number] = steps.keep(number, made)
+            for number, outcome in fleet.sent(spark, planned, remote_numbers, steps.pickled, options.partitions):
+                refused[number] = steps.keep(number, outcome)
                 phase.count("planning specs", len(refused), len(jobs))
 
         session.submit(plan)
-        refused |= {number: steps.plan(number) for number in numbers if read[number].only_here}
+        refused |= {number: steps.plan(number) for number in numbers if facts[number].only_here}
         session.result()
         _values(jobs, refused)
         phase.begin("writing the files")
-        yield from steps.made()
+        yield from steps.plans()
 
 
-def _checked(jobs: Sequence[SpecJob], found: Sequence[SpecFacts | PlannerError]) -> tuple[SpecFacts, ...]:
+def _checked(jobs: Sequence[SpecJob], results: Sequence[SpecFacts | PlannerError]) -> tuple[SpecFacts, ...]:
     """The facts about each spec that was read; one error with all errors if any spec has one."""
-    told = _values(jobs, found)
-    _require_different([path for each in told for path in each.scores])
-    return told
+    facts = _values(jobs, results)
+    _require_different([path for each in facts for path in each.scores])
+    return facts
 
 
 def _values(
-    jobs: Sequence[SpecJob], found: Mapping[int, T | PlannerError] | Sequence[T | PlannerError]
+    jobs: Sequence[SpecJob], results: Mapping[int, T | PlannerError] | Sequence[T | PlannerError]
 ) -> tuple[T, ...]:
     """What was found for each spec; one error with all errors if any spec has one."""
 
-    def of(number: int) -> T:
-        each = found[number]
+    def value_of(number: int) -> T:
+        each = results[number]
         if isinstance(each, PlannerError):
             raise each
         return each
 
-    return each_of([job.spec for job in jobs], of)
+    return each_of([job.spec for job in jobs], value_of)
 
 
 def _require_different(paths: Sequence[str]) -> None:
@@ -202,38 +207,40 @@ def _require_different(paths: Sequence[str]) -> None:
         raise SetupError(f"sweep.scores: {twice} is that of two clusters of one name; allowed: a folder for each")
 
 
-def _written(jobs: Sequence[SpecJob], made: Iterable[Made], say: Say, told: Callable[[FleetPlan], T]) -> tuple[T, ...]:
+def _write_all(
+    jobs: Sequence[SpecJob], plans: Iterable[PlanFiles], say: Say, summarize: Callable[[FleetPlan], T]
+) -> tuple[T, ...]:
     """Writes every plan's folder, each completely or not at all. An error names the folders written before it."""
-    found, done = list[T](), list[str]()
-    for job, (plan, files) in zip(jobs, made, strict=True):
+    summaries, done = list[T](), list[str]()
+    for job, (plan, files) in zip(jobs, plans, strict=True):
         try:
-            found.append(told(FleetPlan(job, plan, output_folder.write(job.folder, files, say))))
+            summaries.append(summarize(FleetPlan(job, plan, output_folder.write(job.folder, files, say))))
         except SetupError as error:
             before = f"; written before that: {', '.join(done)}" if done else ""
             raise SetupError(*error.lines[:-1], f"{error.lines[-1]}{before}") from error
         done.append(str(job.folder))
-    return tuple(found)
+    return tuple(summaries)
 
 
-def _swept_on(session: Any, options: WhatifOptions, phase: Phases, wanted: Sequence[Search]) -> Sequence[SweepResult]:
+def _swept_on(session: Any, options: WhatifOptions, phase: Phases, searches: Sequence[Search]) -> Sequence[SweepResult]:
     """Runs the sweeps on Spark. If an option asks for its workers, only they do the work, even if it is small."""
     from spark_jobs import sweep as spark_sweep
 
-    named = options.master or options.remote or options.partitions
-    name = f"sweeping {counted(sum(len(each.candidates) for each in wanted), 'candidate')}, tasks"
+    for_workers = options.master or options.remote or options.partitions
+    name = f"sweeping {counted(sum(len(each.candidates) for each in searches), 'candidate')}, tasks"
     return spark_sweep.run_beside(
         session,
-        wanted,
+        searches,
         partitions=options.partitions,
         progress=partial(phase.count, name),
-        helps=None if named else partial(phase.count, "sweeping candidates"),
+        helps=None if for_workers else partial(phase.count, "sweeping candidates"),
     )
 
 
-def _swept_here(wanted: Sequence[Search], phase: Phases) -> Sequence[SweepResult]:
+def _swept_here(searches: Sequence[Search], phase: Phases) -> Sequence[SweepResult]:
     """Runs the sweeps here, one after the other, with one count of all candidates."""
-    results, before, total = list[SweepResult](), 0, sum(len(each.candidates) for each in wanted)
-    for problem, rows, scores in wanted:
+    results, before, total = list[SweepResult](), 0, sum(len(each.candidates) for each in searches)
+    for problem, rows, scores in searches:
 
         def progress(done: int, _: int, before: int = before) -> None:
             phase.count("sweeping candidates", before + done, total)
@@ -253,10 +260,10 @@ def specs_of(arguments: Sequence[Path]) -> tuple[Path, ...]:
 
     A pattern's files are sorted by name; `**` includes folders inside.
     """
-    found: list[Path] = []
+    specs: list[Path] = []
     for argument in arguments:
         if not _is_pattern(argument):
-            found.append(argument)
+            specs.append(argument)
             continue
         names = glob(str(argument), recursive=True)  # noqa: PTH207  pathlib's takes hidden files, which no shell does
         files = [path for path in map(Path, sorted(names)) if path.is_file()]
@@ -264,8 +271,8 @@ def specs_of(arguments: Sequence[Path]) -> tuple[Path, ...]:
             raise SetupError(
                 f"{argument}: no file matches; allowed: spec files, or a pattern such as 'clusters/*.yaml'"
             )
-        found += files
-    return tuple(found)
+        specs += files
+    return tuple(specs)
 
 
 def jobs_of(arguments: Sequence[Path], out: Path | None) -> tuple[SpecJob, ...]:
@@ -274,37 +281,37 @@ def jobs_of(arguments: Sequence[Path], out: Path | None) -> tuple[SpecJob, ...]:
     SetupError if a pattern matches nothing, or if two specs have the same folder.
     """
     fleet = is_fleet(arguments)
-    found: dict[str, SpecJob] = {}
+    by_folder: dict[str, SpecJob] = {}
     for spec in specs_of(arguments):
         folder = spec.with_suffix(".plan") if out is None else out / spec.stem if fleet else out
         job = SpecJob(spec, folder)
-        other = found.setdefault(os.path.realpath(folder), job)
-        if other is not job:
+        earlier = by_folder.setdefault(os.path.realpath(folder), job)
+        if earlier is not job:
             raise SetupError(
-                f"{other.spec} and {spec} would both be written to {folder}; allowed: one spec a folder, "
+                f"{earlier.spec} and {spec} would both be written to {folder}; allowed: one spec a folder, "
                 "so specs of different names, each named once"
             )
-    return tuple(found.values())
+    return tuple(by_folder.values())
 
 
-def each_of(found: Sequence[Path], step: Callable[[int], T]) -> tuple[T, ...]:
+def each_of(specs: Sequence[Path], step: Callable[[int], T]) -> tuple[T, ...]:
     """The result of `step` for each spec, by number; if any is refused, one error with all errors."""
-    made: list[T] = []
+    results: list[T] = []
     refused: list[tuple[Path, PlannerError]] = []
-    for number, spec in enumerate(found):
+    for number, spec in enumerate(specs):
         try:
-            made.append(step(number))
+            results.append(step(number))
         except PlannerError as error:
             refused.append((spec, error))
     if refused:
-        raise refused[0][1] if len(found) == 1 else _all_refused(refused, len(found))
-    return tuple(made)
+        raise refused[0][1] if len(specs) == 1 else _all_refused(refused, len(specs))
+    return tuple(results)
 
 
 def summary(planned: FleetPlan) -> dict[str, Any]:
     """The row of a cluster: verdict, what moves, the gap to the bound in percent, and the plan's folder."""
-    plan, own = planned.plan, planned.plan.own_row
-    known = plan.cluster.sizes_known
+    plan, own_row = planned.plan, planned.plan.own_row
+    sizes_known = plan.cluster.sizes_known
     done = (plan.changes.rebalance != "none" and headline.balance_missed(plan)) or "as asked"
     # Whether there is something to do, and what needs attention.
     verdict: Iterable[str] = (
@@ -317,10 +324,10 @@ def summary(planned: FleetPlan) -> dict[str, Any]:
         "spec": str(planned.job.spec),
         "verdict": ", ".join(filter(None, verdict)),
         "complete": plan.complete,
-        "bytes_moved": own.bytes_moved if known else None,
-        "replicas_moved": own.replicas_moved,
-        "leaders_changed": own.leaders_changed,
-        "least_bytes_moved": plan.bound.least_bytes_moved if known else None,
+        "bytes_moved": own_row.bytes_moved if sizes_known else None,
+        "replicas_moved": own_row.replicas_moved,
+        "leaders_changed": own_row.leaders_changed,
+        "least_bytes_moved": plan.bound.least_bytes_moved if sizes_known else None,
         "gap_percent": plan.bound.gap_percent,
         "candidates": plan.candidates.evaluated,
         "folder": str(planned.job.folder),
@@ -335,8 +342,8 @@ def view(rows: Sequence[dict[str, Any]]) -> View:
     def above_least(row: dict[str, Any]) -> Quantity:
         """In percent; unknown if bytes are, or if the plan leaves something to do."""
         moved = row["bytes_moved"]
-        known = row["complete"] and moved is not None
-        return Quantity(formats.above_bound(moved or 0, row["least_bytes_moved"]) if known else None, GAP)
+        is_known = row["complete"] and moved is not None
+        return Quantity(formats.above_bound(moved or 0, row["least_bytes_moved"]) if is_known else None, GAP)
 
     columns = (
         column("Cluster", lambda row: Sentence(row["cluster"], _LONGEST_NAME), numeric=False),
@@ -350,12 +357,12 @@ def view(rows: Sequence[dict[str, Any]]) -> View:
     )
     following = "Next: read report.html in each folder, then cd FOLDER/ansible && ansible-playbook apply.yml --check"
     plans = Counter(row["cluster"] for row in rows)
-    again = [
+    repeated = [
         Sentence(f"{name} has {count} plans, each made as if the others weren't: apply one of them", _LONGEST_VERDICT)
         for name, count in plans.items()
         if count > 1
     ]
-    return View("", (ViewSection("", (Table("cluster", rows, columns), Lines((*again, following)))),))
+    return View("", (ViewSection("", (Table("cluster", rows, columns), Lines((*repeated, following)))),))
 
 
 def _is_pattern(argument: Path) -> bool:
@@ -373,5 +380,5 @@ def _all_refused(refused: Sequence[tuple[Path, PlannerError]], count: int) -> Pl
     for spec, error in refused:
         # Findings already name their files.
         lines += error.lines if isinstance(error, SpecError) else (f"{spec}: {error.lines[0]}", *error.lines[1:])
-    which = "one of them is" if len(refused) == 1 else f"{len(refused)} of them are"
-    return kind(f"no plan was written for any of the {count} specs, as {which} refused:", *lines)
+    which_ones = "one of them is" if len(refused) == 1 else f"{len(refused)} of them are"
+    return kind(f"no plan was written for any of the {count} specs, as {which_ones} refused:", *lines)

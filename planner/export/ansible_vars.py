@@ -65,15 +65,15 @@ def leaders(plan: Plan) -> dict[str, dict[str, list[str]] | list[str]]:
     """`topic partition leader` after each direction's elections, by batch; and for `unpreferred` partitions."""
     before = {row.key: row.leader_before for row in plan.partitions}
     preferred = {row.key: row.replicas[0] for row in plan.partitions}
-    named = list(zip(batch_names(plan), batch_elections(plan), strict=True))
+    by_name = list(zip(batch_names(plan), batch_elections(plan), strict=True))
 
-    def led(elected: Sequence[TopicPartition], leader: Mapping[PartitionKey, int | None]) -> list[str]:
+    def leader_lines(elected: Sequence[TopicPartition], leader: Mapping[PartitionKey, int | None]) -> list[str]:
         return [f"{each.topic} {each.partition} {leader[each.key]}" for each in elected]
 
     return {
-        "apply": {name: led(elect.apply, preferred) for name, elect in named if elect.apply},
-        "rollback": {name: led(elect.rollback, before) for name, elect in named if elect.rollback},
-        "unpreferred": led(unpreferred(plan), before),
+        "apply": {name: leader_lines(elect.apply, preferred) for name, elect in by_name if elect.apply},
+        "rollback": {name: leader_lines(elect.rollback, before) for name, elect in by_name if elect.rollback},
+        "unpreferred": leader_lines(unpreferred(plan), before),
     }
 
 
@@ -141,10 +141,10 @@ def racks(plan: Plan) -> dict[int, str]:
 def disk_limits(plan: Plan) -> dict[int, int]:
     """The bytes that each broker with a stated disk may hold while the playbook runs."""
     limits = plan.spec.limits
-    found = {
+    most_bytes = {
         broker.id: most_while_running(limits, broker.disk_bytes, broker.before.size_bytes) for broker in plan.brokers
     }
-    return {broker: most for broker, most in found.items() if most is not None}
+    return {broker: most for broker, most in most_bytes.items() if most is not None}
 
 
 def log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:
@@ -153,16 +153,16 @@ def log_dirs(plan: Plan) -> dict[str, dict[int, list[str]]]:
         "apply": [zip(row.replicas, row.log_dirs or (), strict=False) for row in plan.partitions],
         "rollback": [zip(row.replicas_before, row.log_dirs_before or (), strict=False) for row in plan.partitions],
     }
-    found: dict[str, dict[int, list[str]]] = {}
+    dirs: dict[str, dict[int, list[str]]] = {}
     for way, rows in ways.items():
         for broker, path in sorted({each for row in rows for each in row if each[1] != ANY}):
-            found.setdefault(way, {}).setdefault(broker, []).append(path)
-    return found
+            dirs.setdefault(way, {}).setdefault(broker, []).append(path)
+    return dirs
 
 
 def _batches(plan: Plan) -> list[dict[str, object]]:
-    own = [moves(batch.partitions) for batch in plan.batches]
-    steps = Counter(move.key for batch in own for move in batch)
+    batch_moves = [moves(batch.partitions) for batch in plan.batches]
+    steps = Counter(move.key for batch in batch_moves for move in batch)
     sizes = {row.key: row.size_bytes * plan.cluster.sizes_known for row in plan.partitions}
     return [
         {
@@ -178,5 +178,7 @@ def _batches(plan: Plan) -> list[dict[str, object]]:
             "stepwise": any(steps[move.key] > 1 for move in moved),
             "leaderless": batch.leaderless,
         }
-        for name, batch, moved, elect in zip(batch_names(plan), plan.batches, own, batch_elections(plan), strict=True)
+        for name, batch, moved, elect in zip(
+            batch_names(plan), plan.batches, batch_moves, batch_elections(plan), strict=True
+        )
     ]

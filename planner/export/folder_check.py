@@ -62,7 +62,7 @@ def effect(path: str, *, executable: bool = False) -> str:
     """A phrase on the possible effect of a file at a path of a plan's folder; empty if no tool reads it."""
     if executable and path.startswith("ansible/inventory/"):
         return "an executable file in an inventory: Ansible runs it on the Ansible host"
-    return next((found for pattern, found in _EFFECTS if re.fullmatch(pattern, path)), "")
+    return next((phrase for pattern, phrase in _EFFECTS if re.fullmatch(pattern, path)), "")
 
 
 def is_operators(path: str, *, added: bool) -> bool:
@@ -86,7 +86,7 @@ class FolderEntry:
     sha256: str | None
 
     @classmethod
-    def of(cls, path: Path) -> Self:
+    def read(cls, path: Path) -> Self:
         """The entry at a path."""
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
@@ -107,13 +107,13 @@ def entries(folder: Path) -> dict[str, FolderEntry]:
 
 def _below(folder: Path, top: Path) -> Iterator[tuple[str, FolderEntry]]:
     try:
-        with os.scandir(folder) as found:
-            for each in found:
+        with os.scandir(folder) as scanned:
+            for each in scanned:
                 path = Path(each.path)
                 if each.is_dir(follow_symlinks=False):
                     yield from _below(path, top)
                 else:
-                    yield path.relative_to(top).as_posix(), FolderEntry.of(path)
+                    yield path.relative_to(top).as_posix(), FolderEntry.read(path)
     except OSError as error:
         raise SetupError(f"{error.filename or folder}: can't be read: {error.strerror}") from error
 
@@ -133,17 +133,17 @@ def with_sums(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {**files, SUMS: sums({name: digest(file) for name, file in files.items()})}
 
 
-def listed(text: str, shown: str) -> dict[str, str]:
-    """The digests by path of a SHA256SUMS named `shown`; StalePlanError for a line that isn't a digest and a path."""
-    found: dict[str, str] = {}
+def listed(text: str, name: str) -> dict[str, str]:
+    """The digests by path of a SHA256SUMS named `name`; StalePlanError for a line that isn't a digest and a path."""
+    digests: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.fullmatch(line)
         if match is None:
             raise StalePlanError(
-                f"{shown}:{number}: {line[:60]!r} isn't a digest and a path; allowed: the file as it was written"
+                f"{name}:{number}: {line[:60]!r} isn't a digest and a path; allowed: the file as it was written"
             )
-        found[match[2]] = match[1]
-    return found
+        digests[match[2]] = match[1]
+    return digests
 
 
 def listed_in(folder: Path) -> dict[str, str]:
@@ -176,44 +176,44 @@ class FolderCheck:
     files: int = 0
 
 
-def held(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> FolderCheck:
+def held(expected: Mapping[str, str], actual: Mapping[str, FolderEntry]) -> FolderCheck:
     """Compares a folder's files with the digests of the expected files, both by relative path."""
-    found = sorted(_findings(expected, now), key=lambda each: each.path)
+    findings = sorted(_findings(expected, actual), key=lambda each: each.path)
     needed = _folders_of(path for path in expected if not is_operators(path, added=False))
-    own = {each.path for each in found if is_operators(each.path, added=each.path not in expected)} - needed
+    own_paths = {each.path for each in findings if is_operators(each.path, added=each.path not in expected)} - needed
     return FolderCheck(
-        tuple(each for each in found if each.path not in own),
-        tuple(each for each in found if each.path in own),
-        len([path for path in expected if path in now and path not in own]),
+        tuple(each for each in findings if each.path not in own_paths),
+        tuple(each for each in findings if each.path in own_paths),
+        len([path for path in expected if path in actual and path not in own_paths]),
     )
 
 
 def held_to_its_list(folder: Path) -> FolderCheck:
     """Compares a folder with its own SHA256SUMS; without that file, finds only files in the operator's places."""
-    made, now = listed_in(folder), entries(folder)
-    if not made:
-        return FolderCheck(own=held({}, now).own)
-    return held(made | {SUMS: now[SUMS].sha256 or ""}, now)
+    digests, actual = listed_in(folder), entries(folder)
+    if not digests:
+        return FolderCheck(own=held({}, actual).own)
+    return held(digests | {SUMS: actual[SUMS].sha256 or ""}, actual)
 
 
-def _findings(expected: Mapping[str, str], now: Mapping[str, FolderEntry]) -> Iterator[FileFinding]:
+def _findings(expected: Mapping[str, str], actual: Mapping[str, FolderEntry]) -> Iterator[FileFinding]:
     """The plan's files that are missing or changed, and files that aren't part of the plan."""
-    for path in expected.keys() - now.keys():
+    for path in expected.keys() - actual.keys():
         # If a link or a file replaces a folder, only that is reported, not the files missing below it.
-        if not any(folder in now for folder in _folders_of([path])):
+        if not any(folder in actual for folder in _folders_of([path])):
             yield FileFinding(path, MISSING, "")
-    for path, entry in now.items():
-        what = ""
+    for path, entry in actual.items():
+        difference = ""
         if path not in expected:
-            what = f"{'' if entry.kind == 'file' else f'is a {entry.kind} that '}isn't part of the plan"
+            difference = f"{'' if entry.kind == 'file' else f'is a {entry.kind} that '}isn't part of the plan"
         elif entry.kind != "file":
-            what = f"is a {entry.kind}, not the file that was made"
+            difference = f"is a {entry.kind}, not the file that was made"
         elif entry.sha256 != expected[path]:
-            what = "isn't the file that was made"
+            difference = "isn't the file that was made"
         elif entry.executable:
-            what = "is executable, which no file of a plan is"
-        if what:
-            yield FileFinding(path, what, effect(path, executable=entry.executable), entry.sha256)
+            difference = "is executable, which no file of a plan is"
+        if difference:
+            yield FileFinding(path, difference, effect(path, executable=entry.executable), entry.sha256)
 
 
 def _folders_of(paths: Iterable[str]) -> set[str]:

@@ -36,18 +36,18 @@ Signature = tuple[int, int, int]
 class Journal:
     """The inode of the new folder, and the signatures of the old folder's files when it was read."""
 
-    new: int
-    seen: Mapping[str, Signature]
+    new_inode: int
+    signatures: Mapping[str, Signature]
 
 
 def signatures(folder: Path) -> dict[str, Signature]:
     """The signature of everything below a folder except folders, by relative path; empty if there is no folder."""
-    found: dict[str, Signature] = {}
+    by_path: dict[str, Signature] = {}
     for root, folders, files in os.walk(folder):
         links = [name for name in folders if Path(root, name).is_symlink()]
         for path in (Path(root, name) for name in (*files, *links)):
-            found[path.relative_to(folder).as_posix()] = _signature(path)
-    return found
+            by_path[path.relative_to(folder).as_posix()] = _signature(path)
+    return by_path
 
 
 def _signature(path: Path) -> Signature:
@@ -56,9 +56,9 @@ def _signature(path: Path) -> Signature:
 
 
 def replace(
-    target: Path, files: Mapping[str, bytes], own: Iterable[str], seen: Mapping[str, Signature], say: Say
+    target: Path, files: Mapping[str, bytes], own: Iterable[str], old_signatures: Mapping[str, Signature], say: Say
 ) -> None:
-    """Make `target` hold `files` and the operator's `own` files; `seen` are its files' signatures when it was read."""
+    """Make `target` hold `files` and the operator's `own` files; `old_signatures`: its files when it was read."""
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         new, old = staging / NEW, staging / OLD
@@ -69,7 +69,7 @@ def replace(
             interrupts.let_in()
         for path in own:
             _carry(target / path, new / path)
-        (staging / JOURNAL).write_text(json.dumps({"new": new.stat().st_ino, "seen": seen}), encoding="utf-8")
+        (staging / JOURNAL).write_text(json.dumps({"new": new.stat().st_ino, "seen": old_signatures}), encoding="utf-8")
         if not target.exists():
             new.rename(target)
         elif not exchange(new, target):
@@ -94,19 +94,19 @@ def _carry(source: Path, goal: Path) -> None:
 _CANNOT = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV})
 
 
-def exchange(one: Path, other: Path) -> bool:
+def exchange(first: Path, second: Path) -> bool:
     """Exchange two names in one step, so that neither is ever missing; False if the system can't."""
     library = ctypes.CDLL(None, use_errno=True)
-    first, second = os.fsencode(one), os.fsencode(other)
+    first_name, second_name = os.fsencode(first), os.fsencode(second)
     if sys.platform == "linux" and hasattr(library, "renameat2"):
-        here, exchange_names = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-        failed = library.renameat2(here, first, here, second, exchange_names)
+        at_cwd, exchange_names = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        failed = library.renameat2(at_cwd, first_name, at_cwd, second_name, exchange_names)
     elif sys.platform == "darwin" and hasattr(library, "renamex_np"):
-        failed = library.renamex_np(first, second, 2)  # RENAME_SWAP
+        failed = library.renamex_np(first_name, second_name, 2)  # RENAME_SWAP
     else:
         return False
     if failed and ctypes.get_errno() not in _CANNOT:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(other))
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(second))
     return not failed
 
 
@@ -125,32 +125,32 @@ def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> No
     If there is no folder at `target`, the old one is put back. Operator's files that changed in the old folder during
     the swap are carried over; if it is unclear which version counts, the old folder is kept in the staging folder.
     """
-    why = f"{target}: an earlier run was killed while it wrote here"
+    reason = f"{target}: an earlier run was killed while it wrote here"
     journal, old = _journal(staging), staging / OLD
     if not old.exists():
         # After an exchange of names, the old folder is at the new folder's name.
         old = staging / NEW
-        if journal is None or not old.exists() or old.stat().st_ino == journal.new:
+        if journal is None or not old.exists() or old.stat().st_ino == journal.new_inode:
             _remove(staging)
             if killed:
-                say(f"{why}; the folder is unchanged, and what that run left was removed")
+                say(f"{reason}; the folder is unchanged, and what that run left was removed")
             return
     if not target.exists():
         old.rename(target)
         _remove(staging)
         if killed:
-            say(f"{why}; the folder from before was put back")
+            say(f"{reason}; the folder from before was put back")
         return
     # The folder at `target` may not be the one that this run wrote, for example if version control restored another.
-    seen = journal.seen if journal is not None and target.stat().st_ino == journal.new else {}
-    if undecided := list(_take_over(old, target, seen, say)):
-        shown = ", ".join(repr(path) for path in undecided[:3])
-        say(f"{target}: {shown} changed while the folder was replaced: the folder from before is kept as {old}")
+    old_signatures = journal.signatures if journal is not None and target.stat().st_ino == journal.new_inode else {}
+    if undecided := list(_take_over(old, target, old_signatures, say)):
+        names = ", ".join(repr(path) for path in undecided[:3])
+        say(f"{target}: {names} changed while the folder was replaced: the folder from before is kept as {old}")
         return
     old.rename(staging / DONE)
     _remove(staging)
     if killed:
-        say(f"{why}; the folder is the one that it wrote, and what else it left was removed")
+        say(f"{reason}; the folder is the one that it wrote, and what else it left was removed")
 
 
 def _remove(staging: Path) -> None:
@@ -163,40 +163,40 @@ def _remove(staging: Path) -> None:
 
 def _journal(staging: Path) -> Journal | None:
     try:
-        found: Any = json.loads((staging / JOURNAL).read_text(encoding="utf-8"))
-        return Journal(found["new"], {path: tuple(each) for path, each in found["seen"].items()})
+        document: Any = json.loads((staging / JOURNAL).read_text(encoding="utf-8"))
+        return Journal(document["new"], {path: tuple(each) for path, each in document["seen"].items()})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _take_over(old: Path, target: Path, seen: Mapping[str, Signature], say: Say) -> Iterator[str]:
+def _take_over(old: Path, target: Path, old_signatures: Mapping[str, Signature], say: Say) -> Iterator[str]:
     """Carries over the operator's files that changed after they were seen; yields the paths for which it is unclear."""
-    made = listed_in(old)
+    listed_digests = listed_in(old)
     for path, signature in signatures(old).items():
-        if signature == seen.get(path) or (path in made and not is_operators(path, added=False)):
+        if signature == old_signatures.get(path) or (path in listed_digests and not is_operators(path, added=False)):
             continue
-        here, there = old / path, target / path
-        if _same(here, there):
+        old_file, new_file = old / path, target / path
+        if _same(old_file, new_file):
             continue
-        if is_operators(path, added=path not in made) and _untouched(path, target, seen):
-            _carry(here, there)
+        if is_operators(path, added=path not in listed_digests) and _untouched(path, target, old_signatures):
+            _carry(old_file, new_file)
             say(f"{target}: {path!r} changed while the folder was replaced: the change was kept")
         else:
             yield path
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(first: Path, second: Path) -> bool:
     """True for files with the same bytes, and for links with the same target."""
-    if one.is_symlink() or other.is_symlink():
-        return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
-    return other.is_file() and one.is_file() and filecmp.cmp(one, other, shallow=False)
+    if first.is_symlink() or second.is_symlink():
+        return first.is_symlink() and second.is_symlink() and first.readlink() == second.readlink()
+    return second.is_file() and first.is_file() and filecmp.cmp(first, second, shallow=False)
 
 
-def _untouched(path: str, target: Path, seen: Mapping[str, Signature]) -> bool:
+def _untouched(path: str, target: Path, old_signatures: Mapping[str, Signature]) -> bool:
     """True if a file of the new folder is absent, or as the swap put it there: written by the plan, or carried over."""
     file = target / path
     if not os.path.lexists(file):
         return True
     if file.is_file() and not file.is_symlink() and digest(file.read_bytes()) == listed_in(target).get(path):
         return True
-    return path in seen and _signature(file)[:2] == seen[path][:2]
+    return path in old_signatures and _signature(file)[:2] == old_signatures[path][:2]

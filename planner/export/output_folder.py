@@ -63,9 +63,9 @@ def check(folder: Path, kind: str = PLAN) -> None:
         _require_no_template(folder.resolve(), folder)
         _require_replaceable(folder.resolve(), folder, (kind,))
         _operators_own(folder.resolve(), folder)
-        there = next(each for each in folder.resolve().parents if each.exists())
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, f"no permission to write to {there}")
+        existing = next(each for each in folder.resolve().parents if each.exists())
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, f"no permission to write to {existing}")
 
 
 def quiet(_: str) -> None:
@@ -88,13 +88,13 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> tuple[s
         _require_no_template(target, folder)
         _require_replaceable(target, folder, files)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with turn(target, say) as alone:
+        with turn(target, say) as has_lock:
             # Without locks, a staging folder may be that of a killed run or of a running one.
-            for staging in folder_swap.left_behind(target) if alone else ():
+            for staging in folder_swap.left_behind(target) if has_lock else ():
                 folder_swap.settle(staging, target, say, killed=True)
             _require_replaceable(target, folder, files)
-            seen = folder_swap.signatures(target)
-            folder_swap.replace(target, files, _operators_own(target, folder), seen, say)
+            old_signatures = folder_swap.signatures(target)
+            folder_swap.replace(target, files, _operators_own(target, folder), old_signatures, say)
     return tuple(str(folder / name) for name in sorted(files))
 
 
@@ -117,25 +117,25 @@ def turn(target: Path, say: Say) -> Iterator[bool]:
 
 def _locked(file: Path, target: Path, say: Say) -> int | None:
     """Waits for the lock and returns the lock file's descriptor; None if the file system has no locks."""
-    until, told = time.monotonic() + _PATIENCE_SECONDS, False
+    until, has_said = time.monotonic() + _PATIENCE_SECONDS, False
     while True:
         try:
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         except PermissionError as error:
             if not file.exists():
                 raise
-            why = "another user's planner writes there, or was killed; once none does, remove that file"
-            raise SetupError(f"{target}: {file} can't be opened: {error.strerror}: {why}") from None
-        taken = _try(descriptor)
-        if taken and _is_still(file, descriptor):
+            reason = "another user's planner writes there, or was killed; once none does, remove that file"
+            raise SetupError(f"{target}: {file} can't be opened: {error.strerror}: {reason}") from None
+        is_locked = _try(descriptor)
+        if is_locked and _is_still(file, descriptor):
             return descriptor
         os.close(descriptor)
-        if taken is None:
+        if is_locked is None:
             file.unlink(missing_ok=True)
             return None
-        if taken is False and not told:
+        if is_locked is False and not has_said:
             say(f"{target}: another planner writes it; waiting up to {_PATIENCE_SECONDS:.0f} s")
-            told = True
+            has_said = True
         interrupts.let_in()
         if time.monotonic() > until:
             raise SetupError(f"{target}: another process still holds {file}; nothing was changed")
@@ -178,48 +178,48 @@ def _refusal(folder: Path) -> Iterator[None]:
         raise SetupError(f"{folder}: can't be written: {reason}; nothing was changed") from error
 
 
-def _require_no_template(target: Path, shown: Path) -> None:
+def _require_no_template(target: Path, folder: Path) -> None:
     """SetupError for a template's braces in the path, because Ansible before 2.19 renders the path of its playbooks."""
-    if (found := next((mark for mark in ("{{", "{%", "{#") if mark in str(target)), None)) is not None:
+    if (opening := next((mark for mark in ("{{", "{%", "{#") if mark in str(target)), None)) is not None:
         raise SetupError(
-            f"{shown}: Ansible would run {found!r} in the folder's path ({target}); name a folder without it"
+            f"{folder}: Ansible would run {opening!r} in the folder's path ({target}); name a folder without it"
         )
 
 
-def _require_replaceable(target: Path, shown: Path, files: Collection[str]) -> None:
-    """SetupError if `target` must not be replaced by a folder with `files`; `shown` is its name in the message."""
+def _require_replaceable(target: Path, folder: Path, files: Collection[str]) -> None:
+    """SetupError if `target` must not be replaced by a folder with `files`; `folder` is its name in the message."""
     if Path.cwd().is_relative_to(target):
-        raise SetupError(f"{shown}: is or holds the current folder, and can't be replaced; leave it, or name another")
-    require_outside_plans(target, str(shown))
+        raise SetupError(f"{folder}: is or holds the current folder, and can't be replaced; leave it, or name another")
+    require_outside_plans(target, str(folder))
     if target.is_mount():
-        raise SetupError(f"{shown}: is a mount point, which can't be replaced; name a folder inside it")
+        raise SetupError(f"{folder}: is a mount point, which can't be replaced; name a folder inside it")
     if not target.exists():
         return
     if not target.is_dir():
-        raise SetupError(f"{shown}: is a file; the output goes into a folder, new, empty, or an earlier plan's")
+        raise SetupError(f"{folder}: is a file; the output goes into a folder, new, empty, or an earlier plan's")
     names = {entry.name for entry in target.iterdir()}
-    what = "restart" if RESTART in files else "plan"
-    if names and not _is_ours(target / f"{what}.json", f"{what}_id"):
+    kind = "restart" if RESTART in files else "plan"
+    if names and not _is_ours(target / f"{kind}.json", f"{kind}_id"):
         raise SetupError(
-            f"{shown}: isn't empty and holds no {what} that planner wrote; name a new folder, or an earlier {what}'s"
+            f"{folder}: isn't empty and holds no {kind} that planner wrote; name a new folder, or an earlier {kind}'s"
         )
     if strange := sorted(names - OWN_NAMES - {PurePosixPath(path).parts[0] for path in files}):
-        raise SetupError(f"{shown}: holds {strange[0]!r}, which isn't part of a plan and would be lost; move it away")
+        raise SetupError(f"{folder}: holds {strange[0]!r}, which isn't part of a plan and would be lost; move it away")
 
 
-def _operators_own(target: Path, shown: Path) -> tuple[str, ...]:
+def _operators_own(target: Path, folder: Path) -> tuple[str, ...]:
     """The operator's own files in an earlier plan's folder; SetupError for other files that would be lost."""
     if not target.is_dir():
         return ()
-    found, made = folder_check.held_to_its_list(target), folder_check.listed_in(target)
-    if extra := [each.path for each in found.differences if each.path not in made]:
-        raise SetupError(f"{shown}: holds {extra[0]!r}, which isn't part of the plan and would be lost; move it away")
-    if any(each.path == _SETTINGS and each.sha256 is not None for each in found.differences):
+    difference, listed_digests = folder_check.held_to_its_list(target), folder_check.listed_in(target)
+    if extra := [each.path for each in difference.differences if each.path not in listed_digests]:
+        raise SetupError(f"{folder}: holds {extra[0]!r}, which isn't part of the plan and would be lost; move it away")
+    if any(each.path == _SETTINGS and each.sha256 is not None for each in difference.differences):
         raise SetupError(
-            f"{shown}: {_SETTINGS!r} was edited, and the edits would be lost; keep settings of your own in another "
+            f"{folder}: {_SETTINGS!r} was edited, and the edits would be lost; keep settings of your own in another "
             "file, name it to Ansible (ANSIBLE_CONFIG), and remove this one"
         )
-    return tuple(each.path for each in found.own if each.what != folder_check.MISSING)
+    return tuple(each.path for each in difference.own if each.what != folder_check.MISSING)
 
 
 def _is_ours(path: Path, key: str) -> bool:
@@ -233,37 +233,39 @@ def _is_ours(path: Path, key: str) -> bool:
     return isinstance(version, str) and version.split(".")[0] in FORMATS and key in document
 
 
-def require_unread(option: str, out: Path, read: Iterable[str | Path]) -> None:
-    """SetupError if writing `out` would change one of the files or folders that are `read`."""
+def require_unread(option: str, out: Path, inputs: Iterable[str | Path]) -> None:
+    """SetupError if writing `out` would change one of the `inputs`, which are files or folders."""
     goal = Path(os.path.realpath(out))
-    for each in read:
+    for each in inputs:
         source = Path(os.path.realpath(each))
         if goal == source or (source.is_dir() and source in goal.parents):
             raise SetupError(f"{option} {out}: {each} is read, and would be changed; allowed: a file elsewhere")
 
 
-def require_own(option: str, out: Path, what: str, is_own: Callable[[Path], bool]) -> None:
+def require_own(option: str, out: Path, description: str, is_own: Callable[[Path], bool]) -> None:
     """SetupError if `out` exists, isn't empty, and isn't an earlier output, although it may have the same format.
 
-    `what` names the output in the message.
+    `description` names the output in the message.
     """
     goal = Path(os.path.realpath(out))
     if goal.is_file() and goal.stat().st_size and not is_own(goal):
-        raise SetupError(f"{option} {out}: is there already, and isn't {what}; allowed: a new file, or {what}")
+        raise SetupError(
+            f"{option} {out}: is there already, and isn't {description}; allowed: a new file, or {description}"
+        )
 
 
 def is_page(file: Path) -> bool:
     """True if a file begins as the pages do that commands write."""
-    begins = b"<!DOCTYPE html>"
-    with file.open("rb") as there:
-        return there.read(len(begins)) == begins
+    beginning = b"<!DOCTYPE html>"
+    with file.open("rb") as page:
+        return page.read(len(beginning)) == beginning
 
 
-def require_outside_plans(goal: Path, shown: str) -> None:
+def require_outside_plans(goal: Path, name: str) -> None:
     """SetupError for a path in a plan's or restart's folder: Ansible may load it, and `planner check` refuses it."""
     for folder in goal.parents:
         if {PLAN, RESTART} & folder_check.listed_in(folder).keys():
-            raise SetupError(f"{shown}: is in {folder}, which holds a plan or restart; allowed: a path outside of it")
+            raise SetupError(f"{name}: is in {folder}, which holds a plan or restart; allowed: a path outside of it")
 
 
 def require_beside(out: Path, spec: Path) -> None:

@@ -36,7 +36,7 @@ def files(plan: Plan) -> Files:
     first replica is its preferred leader. Kafka's formats: `kafka-reassign-partitions` (KIP-455),
     `kafka-leader-election` (KIP-460).
     """
-    kafka = _whole_plan(plan)
+    kafka = _plan_files(plan)
     for name, batch in zip(ansible_vars.batch_names(plan), plan.batches, strict=True):
         # Kafka refuses an empty list, so there is no file for it.
         if moves := ansible_vars.moves(batch.partitions):
@@ -44,19 +44,19 @@ def files(plan: Plan) -> Files:
         if batch.elect:
             kafka[f"batches/{name}/preferred-replica.json"] = _elections(each.key for each in batch.elect)
     # The role has its own copies of the files that it gives to Kafka's tools.
-    named = (_REASSIGNMENT, _ROLLBACK, _NEW)
-    copies = {path: content for path, content in kafka.items() if path.startswith("batches/") or path in named}
+    role_files = (_REASSIGNMENT, _ROLLBACK, _NEW)
+    copies = {path: content for path, content in kafka.items() if path.startswith("batches/") or path in role_files}
     templates = [("ansible", path) for path in template_paths("ansible")]
     ansible = _playbooks(templates, ansible_vars.values(plan), copies | _role_only(plan))
     terraform = _from_template(f"{_TERRAFORM}.j2", topics=plan.declared_topics)
     return dict(sorted((kafka | ansible | {_TERRAFORM: terraform}).items()))
 
 
-def _whole_plan(plan: Plan) -> Files:
+def _plan_files(plan: Plan) -> Files:
     """The files for the whole plan, written even if their lists are empty, except the file for new partitions."""
     moves = ansible_vars.moves(plan.partitions)
     # For the role: the replicas of new partitions by number, and the arguments of kafka-topics.
-    made = {
+    new_topics = {
         topic.topic: {
             "partitions_before": topic.partitions_before,
             "partitions": topic.partitions,
@@ -77,7 +77,7 @@ def _whole_plan(plan: Plan) -> Files:
         "topics-to-move.json": _from_template(
             "kafka/topics-to-move.json.j2", topics=sorted({move.topic for move in moves})
         ),
-        **({_NEW: canonical_json(made).encode()} if made else {}),
+        **({_NEW: canonical_json(new_topics).encode()} if new_topics else {}),
     }
 
 
@@ -101,19 +101,19 @@ def _elections(partitions: Iterable[PartitionKey]) -> bytes:
 
 
 def _playbooks(
-    templates: Iterable[tuple[str, str]], values: Mapping[str, object], copies: Files, known: Mapping[str, str] = {}
+    templates: Iterable[tuple[str, str]], values: Mapping[str, object], copies: Files, digests: Mapping[str, str] = {}
 ) -> Files:
-    """The playbooks and the role with its own `copies`; their digests are `known` or computed here.
+    """The playbooks and the role with its own `copies`; their `digests` are known or computed here.
 
     Each template is a folder of `templates/` and a path in it.
     """
-    every = {**values, "digests": {path: known.get(path) or digest(copies[path]) for path in sorted(copies)}}
-    written: Files = {}
+    context = {**values, "digests": {path: digests.get(path) or digest(copies[path]) for path in sorted(copies)}}
+    files: Files = {}
     for folder, path in templates:
         source, goal = f"{folder}/{path}", f"ansible/{path.removesuffix('.j2')}"
         is_template = path.endswith(".j2")
-        written[goal] = _from_template(source, **every) if is_template else resource("templates", source).read_bytes()
-    return written | _NO_BYTECODE | {f"{ROLE}/files/{path}": content for path, content in copies.items()}
+        files[goal] = _from_template(source, **context) if is_template else resource("templates", source).read_bytes()
+    return files | _NO_BYTECODE | {f"{ROLE}/files/{path}": content for path, content in copies.items()}
 
 
 # The files that a restart shares with plans: settings, the module that queries Kafka and waits, and tasks that call it.
@@ -161,8 +161,8 @@ def restart_files(restart: RestartDocument, states: bytes) -> Files:
     }
     templates = [("ansible", path) for path in template_paths("ansible") if path.startswith(_SHARED)]
     templates += [("restart", path) for path in template_paths("restart")]
-    written = _playbooks(templates, values, copies, {STATES_FILE: restart.states_sha256})
-    return dict(sorted(({RESTART_FILE: copies[RESTART_FILE]} | written).items()))
+    playbooks = _playbooks(templates, values, copies, {STATES_FILE: restart.states_sha256})
+    return dict(sorted(({RESTART_FILE: copies[RESTART_FILE]} | playbooks).items()))
 
 
 def _role_only(plan: Plan) -> Files:
@@ -185,11 +185,11 @@ def _role_only(plan: Plan) -> Files:
     if unpreferred := ansible_vars.unpreferred(plan):
         # The rollback elects leaders that weren't preferred. Kafka elects only the first replica, so each list is set
         # with its old leader first, and then set as it was.
-        first = [
+        leader_first = [
             (row, sorted(row.replicas_before, key=lambda each: each != row.leader_before), None) for row in unpreferred
         ]
         files |= {
-            "unpreferred-first.json": _replica_lists(first),
+            "unpreferred-first.json": _replica_lists(leader_first),
             "unpreferred-elect.json": _elections(each.key for each in unpreferred),
             "unpreferred-back.json": _replica_lists((row, row.replicas_before, None) for row in unpreferred),
         }

@@ -22,13 +22,13 @@ _ALLOWED = '{"plan": "path of a plan.json or its folder"} or {"spec": "path of a
 def query(text: str) -> tuple[str, Path]:
     """The query on stdin: `plan` or `spec`, and a path. PlannerError for anything else."""
     try:
-        asked = json_value(text)
+        request = json_value(text)
     except ValueError as error:
         raise PlannerError(f"stdin: can't be read as a query: {error}; allowed: {_ALLOWED}") from error
-    if not isinstance(asked, dict) or len(asked) != 1 or not asked.keys() <= set(KEYS):
-        seen = ", ".join(asked) or "nothing" if isinstance(asked, dict) else json.dumps(asked)[:60]
-        raise PlannerError(f"stdin: {seen} is asked for; allowed: {_ALLOWED}")
-    ((key, path),) = asked.items()
+    if not isinstance(request, dict) or len(request) != 1 or not request.keys() <= set(KEYS):
+        keys = ", ".join(request) or "nothing" if isinstance(request, dict) else json.dumps(request)[:60]
+        raise PlannerError(f"stdin: {keys} is asked for; allowed: {_ALLOWED}")
+    ((key, path),) = request.items()
     if not isinstance(path, str) or not Path(path).name or "\0" in path:
         raise PlannerError(f"stdin: {key}: {json.dumps(path)[:60]} isn't a path; allowed: {_ALLOWED}")
     return key, Path(path)
@@ -41,21 +41,21 @@ def answer(text: str) -> dict[str, str]:
     key, path = query(text)
     if key == "plan":
         return described(plan_file.read(path))
-    beside = path.with_suffix(".plan")
-    plan = plan_file.read(beside)
-    made_of = [file.path for file in plan.inputs]
-    if path.name not in made_of:
-        message = f"{beside} wasn't made from it, but from {first_names(made_of) or 'no file'}"
+    plan_folder = path.with_suffix(".plan")
+    plan = plan_file.read(plan_folder)
+    input_paths = [file.path for file in plan.inputs]
+    if path.name not in input_paths:
+        message = f"{plan_folder} wasn't made from it, but from {first_names(input_paths) or 'no file'}"
         raise StalePlanError(f"{path}: {message}; allowed: a YAML with its own plan beside it (planner whatif)")
     for file in plan.inputs:
-        made_from = path.parent / file.path
+        input_file = path.parent / file.path
         try:
-            digest = hashlib.sha256(read_bytes(made_from, STATE_LINES)).hexdigest()
+            digest = hashlib.sha256(read_bytes(input_file, STATE_LINES)).hexdigest()
         except UnreadableError as error:
-            raise StalePlanError(f"{made_from}: the plan was made from it, but {error}") from error
+            raise StalePlanError(f"{input_file}: the plan was made from it, but {error}") from error
         if digest != file.sha256:
             allowed = f"the file with SHA-256 {file.sha256}, or a new plan (planner whatif)"
-            raise StalePlanError(f"{made_from}: changed since the plan was made: SHA-256 {digest}; allowed: {allowed}")
+            raise StalePlanError(f"{input_file}: changed since the plan was made: SHA-256 {digest}; allowed: {allowed}")
     return described(plan)
 
 

@@ -53,14 +53,14 @@ def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
     """The load in a profile's rows (PROFILE_SCHEMA). A topic's growth is its partitions' mean, weighted by rates in."""
     columns = (rows[name].to_pylist() for name in ("size_bytes", "bytes_in_per_sec_mean", "bytes_out_per_sec_mean"))
     loads = dict(zip(_profile_keys(rows), map(PartitionLoad, *columns), strict=True))
-    of, names = topics_of(rows)
+    topic_of, names = topics_of(rows)
     growth, rates = (_numbers(rows[name]) for name in ("growth_per_month", "bytes_in_per_sec_mean"))
-    of_topics = topic_growth(of, len(names), growth, rates)
-    at_ends = topic_ends(of, of_topics, _numbers(rows["coverage"]), about.span)
-    found = zip(names, of_topics.tolist(), at_ends, strict=True)
-    known = [each for each in sorted(found) if not isnan(each[1])]
-    rising = tuple(Rate(name, round(rate * PPM)) for name, rate, _ in known)
-    ends = {name: round(PPM * end) for name, _, end in known}
+    growths = topic_growth(topic_of, len(names), growth, rates)
+    at_ends = topic_ends(topic_of, growths, _numbers(rows["coverage"]), about.span)
+    topics = zip(names, growths.tolist(), at_ends, strict=True)
+    growing = [each for each in sorted(topics) if not isnan(each[1])]
+    rising = tuple(Rate(name, round(rate * PPM)) for name, rate, _ in growing)
+    ends = {name: round(PPM * end) for name, _, end in growing}
     return ClusterLoad(loads, rising, about, ends)
 
 
@@ -68,7 +68,7 @@ def week_of_load(rows: pa.Table, about: About) -> WeekOfLoad:
     """The hours of the week in a profile's rows (PROFILE_SCHEMA). Each row has all hours; some may be null."""
     means = [_numbers(rows[f"bytes_{way}_per_sec_mean"]) for way in ("in", "out")]
     hours = [_numbers(pc.list_flatten(rows[f"hours_{way}"])).reshape(-1, HOURS_OF_WEEK) for way in ("in", "out")]
-    rows_of = {key: at for at, key in enumerate(_profile_keys(rows))}
+    rows_of = {key: row for row, key in enumerate(_profile_keys(rows))}
     return WeekOfLoad(rows_of, np.stack(means), np.stack(hours), about.time_zone)
 
 
@@ -84,7 +84,7 @@ def _numbers(values: pa.Array | pa.ChunkedArray) -> FloatArray:
     return np.asarray(values.cast(pa.float64()).fill_null(np.nan), dtype=np.float64)
 
 
-def without_hours(topics: Sequence[Topic], week: WeekOfLoad, asked: Sequence[tuple[Path, str]]) -> str | None:
+def without_hours(topics: Sequence[Topic], week: WeekOfLoad, hourly_keys: Sequence[tuple[Path, str]]) -> str | None:
     """The message if a profile lacks hours of the week, with the first key that needs them and what else is allowed
     there; None if it has all.
     """
@@ -92,7 +92,7 @@ def without_hours(topics: Sequence[Topic], week: WeekOfLoad, asked: Sequence[tup
     lacking = int(np.isnan(week.hours[:, rows]).all(axis=(0, 1)).sum())
     if not lacking:
         return None
-    path, allowed = asked[0] if asked else ((), "")
+    path, allowed = hourly_keys[0] if hourly_keys else ((), "")
     return (
         f"lacks {lacking} of the {HOURS_OF_WEEK} hours of the week, which {'.'.join(map(str, path))} needs; "
         f"allowed: a profile of a week or more of history, or there: {allowed}"
@@ -102,73 +102,79 @@ def without_hours(topics: Sequence[Topic], week: WeekOfLoad, asked: Sequence[tup
 def loaded(assignment: Assignment, load: ClusterLoad, *, sized: bool) -> Assignment:
     """The assignment with the profile's rates for partitions without rates, and with its sizes unless it is `sized`."""
 
-    def known(topic: str, partition: Partition) -> Partition:
-        found = load.partitions.get((topic, partition.id))
-        if found is None:
+    def with_load(topic: str, partition: Partition) -> Partition:
+        partition_load = load.partitions.get((topic, partition.id))
+        if partition_load is None:
             return partition
         return replace(
             partition,
-            size_bytes=partition.size_bytes if sized else found.size_bytes or 0,
-            bytes_in_per_sec=partition.bytes_in_per_sec or found.bytes_in_per_sec or 0,
-            bytes_out_per_sec=partition.bytes_out_per_sec or found.bytes_out_per_sec or 0,
+            size_bytes=partition.size_bytes if sized else partition_load.size_bytes or 0,
+            bytes_in_per_sec=partition.bytes_in_per_sec or partition_load.bytes_in_per_sec or 0,
+            bytes_out_per_sec=partition.bytes_out_per_sec or partition_load.bytes_out_per_sec or 0,
         )
 
-    return assignment.with_partitions(known)
+    return assignment.with_partitions(with_load)
 
 
-def with_rates(topics: Iterable[Topic], stated: Sequence[StatedRateRow]) -> tuple[Topic, ...]:
+def with_rates(topics: Iterable[Topic], stated_rates: Sequence[StatedRateRow]) -> tuple[Topic, ...]:
     """The topics with the rates that the YAML states, in place of those that they have.
 
     The first pattern that matches a topic counts, and its bytes/s are divided evenly among the partitions. A rate
     stated for one partition takes precedence. 0 is a rate too.
     """
-    patterns = [each for each in stated if each.partition is None]
-    own = {(each.topics, each.partition): each for each in stated}
-    return tuple(_with_rates(topic, first_rule(topic.name, patterns), own) for topic in topics)
+    patterns = [each for each in stated_rates if each.partition is None]
+    by_partition = {(each.topics, each.partition): each for each in stated_rates}
+    return tuple(_with_rates(topic, first_rule(topic.name, patterns), by_partition) for topic in topics)
 
 
 def _with_rates(
-    topic: Topic, whole: StatedRateRow | None, own: Mapping[tuple[str, int | None], StatedRateRow]
+    topic: Topic, topic_rate: StatedRateRow | None, by_partition: Mapping[tuple[str, int | None], StatedRateRow]
 ) -> Topic:
-    if whole is None and not own:
+    if topic_rate is None and not by_partition:
         return topic
     count = len(topic.partitions)
 
-    def rate(of: Partition, name: str) -> int:
-        alone = getattr(own.get((topic.name, of.id)), name, None)
-        total = getattr(whole, name, None)
+    def rate(partition: Partition, name: str) -> int:
+        partition_rate = getattr(by_partition.get((topic.name, partition.id)), name, None)
+        total = getattr(topic_rate, name, None)
         # The first partitions get the remainder of the division, so that the sum is the total.
-        share = getattr(of, name) if total is None else total // count + (of.id < total % count)
-        return int(share if alone is None else alone)
+        share = getattr(partition, name) if total is None else total // count + (partition.id < total % count)
+        return int(share if partition_rate is None else partition_rate)
 
     rows = ((each, rate(each, "bytes_in_per_sec"), rate(each, "bytes_out_per_sec")) for each in topic.partitions)
-    rated = (replace(each, bytes_in_per_sec=written, bytes_out_per_sec=read) for each, written, read in rows)
+    rated = (
+        replace(each, bytes_in_per_sec=bytes_in, bytes_out_per_sec=bytes_out) for each, bytes_in, bytes_out in rows
+    )
     return replace(topic, partitions=tuple(rated))
 
 
-def of_means(at_end: Mapping[str, int], stated: Sequence[StatedRateRow]) -> Mapping[str, int]:
+def of_means(at_end: Mapping[str, int], stated_rates: Sequence[StatedRateRow]) -> Mapping[str, int]:
     """`at_end` without the topics whose rates in and out the YAML states as a whole: stated rates are today's."""
-    whole = [each for each in stated if each.partition is None]
-    of = ((name, ppm, first_rule(name, whole)) for name, ppm in at_end.items())
-    return {name: ppm for name, ppm, rule in of if rule is None or rule.bytes_out_per_sec is None}
+    topic_rates = [each for each in stated_rates if each.partition is None]
+    with_rules = ((name, ppm, first_rule(name, topic_rates)) for name, ppm in at_end.items())
+    return {name: ppm for name, ppm, rule in with_rules if rule is None or rule.bytes_out_per_sec is None}
 
 
 def unsized(topics: Sequence[Topic], load: ClusterLoad) -> int:
     """The number of partitions whose size the profile doesn't have."""
-    found = map(load.partitions.get, _cluster_keys(topics))
-    return sum(each is None or each.size_bytes is None for each in found)
+    loads = map(load.partitions.get, _cluster_keys(topics))
+    return sum(each is None or each.size_bytes is None for each in loads)
 
 
 def misfit(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | None:
     """The message if a profile can't belong to this cluster, with what is allowed; None if it can."""
     rows = [(topic.name, partition) for topic in topics for partition in topic.partitions]
-    both = [(each, found) for topic, each in rows if (found := load.partitions.get((topic, each.id))) is not None]
-    if rows and not both:
+    pairs = [
+        (each, partition_load)
+        for topic, each in rows
+        if (partition_load := load.partitions.get((topic, each.id))) is not None
+    ]
+    if rows and not pairs:
         return "has none of the cluster's partitions; allowed: a profile of the same cluster"
     ratios = [
-        found.size_bytes / partition.size_bytes
-        for partition, found in both[:_SIZES_COMPARED]
-        if sized and found.size_bytes and partition.size_bytes
+        partition_load.size_bytes / partition.size_bytes
+        for partition, partition_load in pairs[:_SIZES_COMPARED]
+        if sized and partition_load.size_bytes and partition.size_bytes
     ]
     ratio = median(ratios) if ratios else 1.0
     for factor, unit in _MISTAKEN.items():
@@ -185,15 +191,15 @@ def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
     """A plan's warnings about its profile: missing partitions, and topics whose rates can't be trusted."""
     lacking = sum(key not in load.partitions for key in _cluster_keys(topics))
     untrusted = [topic.name for topic in topics if topic.name in load.about.findings.untrusted]
-    found: list[str] = []
+    warnings: list[str] = []
     if lacking:
-        found.append(
+        warnings.append(
             f"cluster.load doesn't have {counted(lacking, 'partition')}: they count as idle where the YAML says nothing"
         )
     if untrusted:
-        shown = ", ".join(untrusted[:3]) + (", …" if len(untrusted) > 3 else "")
-        found.append(f"cluster.load has {counted(len(untrusted), 'topic')} not to be trusted: {shown}")
-    return tuple(found)
+        names = ", ".join(untrusted[:3]) + (", …" if len(untrusted) > 3 else "")
+        warnings.append(f"cluster.load has {counted(len(untrusted), 'topic')} not to be trusted: {names}")
+    return tuple(warnings)
 
 
 def outgrown(cluster: Cluster, at_end: Mapping[str, int], history: Span) -> tuple[str, ...]:
@@ -201,6 +207,6 @@ def outgrown(cluster: Cluster, at_end: Mapping[str, int], history: Span) -> tupl
 
     What the YAML states for a whole topic isn't a mean of the profile.
     """
-    whole = [each.topics for each in cluster.rates if each.partition is None]
-    of_means = (topic.name for topic in cluster.topics if not matches_any(topic.name, whole))
-    return load_history.outgrown(history, {name: at_end.get(name, PPM) / PPM for name in of_means})
+    stated_topics = [each.topics for each in cluster.rates if each.partition is None]
+    unstated = (topic.name for topic in cluster.topics if not matches_any(topic.name, stated_topics))
+    return load_history.outgrown(history, {name: at_end.get(name, PPM) / PPM for name in unstated})

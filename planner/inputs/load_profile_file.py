@@ -81,36 +81,36 @@ _ALLOWED = "allowed: what planner load writes"
 
 def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Span) -> pa.RecordBatch:
     """Rows (JUDGED_SCHEMA) of K partitions from their blocks (see `load_profile_statistics`)."""
-    in_sums, in_counts, out_sums, out_counts, seen = added_up(parts, span)
-    also = noted(parts)
+    in_sums, in_counts, out_sums, out_counts, sampled = added_up(parts, span)
+    facts = noted(parts)
     hourly_in, hourly_out = hourly_means(in_sums, in_counts), hourly_means(out_sums, out_counts)
-    first, last = seen.argmax(axis=1), span.hours - 1 - seen[:, ::-1].argmax(axis=1)
+    first_hour, last_hour = sampled.argmax(axis=1), span.hours - 1 - sampled[:, ::-1].argmax(axis=1)
     # For each hour with samples, the number of hours without samples since the last hour with some.
-    here = np.arange(span.hours)
-    latest = np.maximum.accumulate(np.where(seen, here, -1), axis=1)
-    gaps = np.where(seen[:, 1:] & (latest[:, :-1] >= 0), here[1:] - latest[:, :-1] - 1, 0)
-    of_in, of_out = statistics(hourly_in, span), statistics(hourly_out, span)
+    hours = np.arange(span.hours)
+    latest = np.maximum.accumulate(np.where(sampled, hours, -1), axis=1)
+    gaps = np.where(sampled[:, 1:] & (latest[:, :-1] >= 0), hours[1:] - latest[:, :-1] - 1, 0)
+    stats_in, stats_out = statistics(hourly_in, span), statistics(hourly_out, span)
     columns = [
         topics,
         partitions,
-        pa.array(also.sizes, mask=also.sizes < 0),
-        *_rates(of_in),
-        *_rates(of_out),
-        _hours(of_in.week),
-        _hours(of_out.week),
-        *(_fractions(each, _GROWTH_DIGITS) for each in growth(hourly_in, of_in.week, span)),
-        _fractions(seen.mean(axis=1), _COVERAGE_DIGITS),
-        pa.array(np.array(SOURCES)[also.source]),
-        *map(pa.array, (also.samples, also.repeated, *also.values, span.first + first, span.first + last)),
+        pa.array(facts.sizes, mask=facts.sizes < 0),
+        *_rates(stats_in),
+        *_rates(stats_out),
+        _hours(stats_in.week),
+        _hours(stats_out.week),
+        *(_fractions(each, _GROWTH_DIGITS) for each in growth(hourly_in, stats_in.week, span)),
+        _fractions(sampled.mean(axis=1), _COVERAGE_DIGITS),
+        pa.array(np.array(SOURCES)[facts.source]),
+        *map(pa.array, (facts.samples, facts.repeated, *facts.values, span.first + first_hour, span.first + last_hour)),
         pa.array(gaps.max(axis=1, initial=0)),
     ]
     typed = [each.cast(column.type) for each, column in zip(columns, JUDGED_SCHEMA, strict=True)]
     return pa.record_batch(typed, JUDGED_SCHEMA)
 
 
-def _rates(of: Statistics) -> Iterator[pa.Array]:
+def _rates(stats: Statistics) -> Iterator[pa.Array]:
     """Columns of _RATE_FIELDS, in whole bytes/s."""
-    for values in (of.mean, *of.percentiles.T, of.highest):
+    for values in (stats.mean, *stats.percentiles.T, stats.highest):
         unknown = np.isnan(values)
         yield pa.array(np.rint(np.where(unknown, 0, values)).astype(np.int64), mask=unknown)
 
@@ -160,9 +160,9 @@ def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
         names = parquet.schema_arrow.names
         if lacking := [name for name in PROFILE_SCHEMA.names if name not in names]:
             raise PlannerError(f"{file}: lacks the columns {', '.join(lacking)}; {_ALLOWED}")
-        rows, groups = parquet.metadata.num_rows, map(parquet.metadata.row_group, range(parquet.num_row_groups))
-        values = (group.column(at).num_values for group in groups for at in range(group.num_columns))
-        if rows > MOST_ROWS or max(values, default=0) > max(1, rows) * HOURS_OF_WEEK:
+        row_count, groups = parquet.metadata.num_rows, map(parquet.metadata.row_group, range(parquet.num_row_groups))
+        values = (group.column(column).num_values for group in groups for column in range(group.num_columns))
+        if row_count > MOST_ROWS or max(values, default=0) > max(1, row_count) * HOURS_OF_WEEK:
             raise PlannerError(f"{file}: has more than {MOST_ROWS:,} partitions or more hours than theirs; {_ALLOWED}")
         table = parquet.read(PROFILE_SCHEMA.names, use_threads=False)
     except (OSError, pa.ArrowException) as error:
@@ -180,12 +180,12 @@ def _fault(rows: pa.Table) -> str | None:
     """Why rows of PROFILE_SCHEMA can't be a profile's, as part of an error message; None if they can."""
     if any(rows[name].null_count for name in ("topic", "partition", "hours_in", "hours_out")):
         return "has a row without a topic, a partition or hours"
-    if bad := next((name for name in rows["topic"].unique().to_pylist() if not TOPIC_NAME.fullmatch(name)), None):
-        return f"has the topic {bad[:80]!r}, which is no name of a topic in Kafka"
+    if bad_name := next((name for name in rows["topic"].unique().to_pylist() if not TOPIC_NAME.fullmatch(name)), None):
+        return f"has the topic {bad_name[:80]!r}, which is no name of a topic in Kafka"
     for name in ("hours_in", "hours_out"):
         lengths = pc.unique(pc.list_value_length(rows[name])).to_pylist()
-        if other := [each for each in lengths if each != HOURS_OF_WEEK]:
-            return f"has {name} of {other[0]:,} hours instead of {HOURS_OF_WEEK}"
+        if bad_lengths := [each for each in lengths if each != HOURS_OF_WEEK]:
+            return f"has {name} of {bad_lengths[0]:,} hours instead of {HOURS_OF_WEEK}"
     numbers = [("partition", rows["partition"]), *((name, rows[name]) for name in ("size_bytes", *RATE_COLUMNS))]
     numbers += [(name, pc.list_flatten(rows[name])) for name in ("hours_in", "hours_out")]
     numbers += [("coverage", rows["coverage"])]
@@ -202,33 +202,33 @@ def _fault(rows: pa.Table) -> str | None:
 def about_of(metadata: Mapping[bytes, bytes] | None) -> About | None:
     """The facts about the history in a file's metadata; None if the file isn't a profile of this version."""
     try:
-        found: dict[str, Any] = json.loads((metadata or {})[_ABOUT])
-        counts = {str(key): int(count) for key, count in found["findings"]["counts"].items()}
-        untrusted = {str(topic): str(why) for topic, why in found["findings"]["untrusted"].items()}
-        span = Span(int(found["span"]["first"]), int(found["span"]["end"]))
-        zone = ZoneInfo(str(found["time_zone"])).key
-        usable = found["version"] == VERSION and 0 <= span.first < span.end <= END_OF_TIME // HOUR_SECONDS
+        document: dict[str, Any] = json.loads((metadata or {})[_ABOUT])
+        counts = {str(key): int(count) for key, count in document["findings"]["counts"].items()}
+        untrusted = {str(topic): str(reason) for topic, reason in document["findings"]["untrusted"].items()}
+        span = Span(int(document["span"]["first"]), int(document["span"]["end"]))
+        zone = ZoneInfo(str(document["time_zone"])).key
+        usable = document["version"] == VERSION and 0 <= span.first < span.end <= END_OF_TIME // HOUR_SECONDS
         return About(span, zone, Findings(counts, untrusted)) if usable else None
     except (AttributeError, KeyError, OSError, OverflowError, RecursionError, TypeError, ValueError):
         return None
 
 
-def findings(judged: pa.Table, span: Span, others: Mapping[str, int], bad_metrics: Mapping[str, float]) -> Findings:
-    """The findings of rows of JUDGED_SCHEMA; `others` are counts that come from reading the samples.
+def findings(rows: pa.Table, span: Span, other_counts: Mapping[str, int], bad_metrics: Mapping[str, float]) -> Findings:
+    """The findings of rows of JUDGED_SCHEMA; `other_counts` are counts that come from reading the samples.
 
     `bad_metrics`: the shares of topics' metrics that have unusable values, which aren't in the rows.
     """
-    samples, repeated, *values, first, last, gap = (
-        np.asarray(judged[field.name], dtype=np.int64) for field in FLAW_FIELDS
+    samples, repeated, *values, first_hours, last_hours, longest_gap = (
+        np.asarray(rows[field.name], dtype=np.int64) for field in FLAW_FIELDS
     )
-    coverage = np.asarray(judged["coverage"].fill_null(0), dtype=np.float64)
-    known = np.rint(coverage * span.hours).astype(np.int64)
+    coverage = np.asarray(rows["coverage"].fill_null(0), dtype=np.float64)
+    known_hours = np.rint(coverage * span.hours).astype(np.int64)
     # Hours without samples at an end of the history count as a gap, unless there are more of them than in the
     # partition's longest gap, and in the median of all partitions' longest gaps. One hour may have just begun.
-    usual = np.maximum(gap, np.median(gap) if len(gap) else 0).clip(min=1)
-    late, early = first - span.first, span.end - 1 - last
+    usual = np.maximum(longest_gap, np.median(longest_gap) if len(longest_gap) else 0).clip(min=1)
+    late, early = first_hours - span.first, span.end - 1 - last_hours
     appeared, vanished = late > usual, early > usual
-    missing = (span.hours - late * appeared - early * vanished - known).clip(min=0)
+    missing = (span.hours - late * appeared - early * vanished - known_hours).clip(min=0)
     unusable = sum(int(each.sum()) for each in values[len(MEASURED) :])
     counts = {
         "samples": int(samples.sum()),
@@ -236,21 +236,25 @@ def findings(judged: pa.Table, span: Span, others: Mapping[str, int], bad_metric
         "hours_without_samples": int(missing.sum()),
         "appeared_partitions": int(appeared.sum()),
         "vanished_partitions": int(vanished.sum()),
-        **others,
-        "unusable_values": unusable + others.get("unusable_values", 0),
+        **other_counts,
+        "unusable_values": unusable + other_counts.get("unusable_values", 0),
     }
-    of, names = topics_of(judged)
-    covered = np.bincount(of, coverage, minlength=len(names)) / np.bincount(of, minlength=len(names)).clip(min=1)
-    sums = np.array([np.bincount(of, each, minlength=len(names)) for each in values])
-    given, senseless = np.split(sums, 2)
+    topic_of, names = topics_of(rows)
+    covered = np.bincount(topic_of, coverage, minlength=len(names)) / np.bincount(topic_of, minlength=len(names)).clip(
+        min=1
+    )
+    sums = np.array([np.bincount(topic_of, each, minlength=len(names)) for each in values])
+    given_counts, unusable_counts = np.split(sums, 2)
     # A topic is as good as its worst kind of value.
-    bad = np.maximum((senseless / given.clip(min=1)).max(axis=0), [bad_metrics.get(name, 0) for name in names])
+    bad = np.maximum(
+        (unusable_counts / given_counts.clip(min=1)).max(axis=0), [bad_metrics.get(name, 0) for name in names]
+    )
     untrusted: dict[str, str] = {}
-    for at in np.flatnonzero((covered < LEAST_COVERAGE) | (bad > MOST_UNUSABLE)).tolist():
-        if bad[at] > MOST_UNUSABLE:
-            untrusted[names[at]] = f"{percent(round(100 * float(bad[at]), 3))} of its values make no sense"
+    for index in np.flatnonzero((covered < LEAST_COVERAGE) | (bad > MOST_UNUSABLE)).tolist():
+        if bad[index] > MOST_UNUSABLE:
+            untrusted[names[index]] = f"{percent(round(100 * float(bad[index]), 3))} of its values make no sense"
         else:
-            untrusted[names[at]] = f"only {percent(round(100 * float(covered[at]), 3))} of the history is known"
+            untrusted[names[index]] = f"only {percent(round(100 * float(covered[index]), 3))} of the history is known"
     return Findings(counts, dict(sorted(untrusted.items())))
 
 

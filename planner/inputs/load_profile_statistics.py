@@ -90,22 +90,22 @@ def span_of(hours: LongArray, samples: LongArray) -> tuple[Span, int]:
     run = np.concatenate([[0], np.cumsum(np.diff(hours) > _APART_HOURS)])
     possible = hours >= FIRST_HOUR
     totals = np.bincount(run, weights=np.where(possible, samples, 0))
-    kept = possible & (run == totals.argmax())
-    return Span(int(hours[kept][0]), int(hours[kept][-1]) + 1), int(samples[~kept].sum())
+    in_span = possible & (run == totals.argmax())
+    return Span(int(hours[in_span][0]), int(hours[in_span][-1]) + 1), int(samples[~in_span].sum())
 
 
 def blocks(batches: Iterable[pa.RecordBatch], span: Span) -> Iterator[pa.RecordBatch]:
     """Batches of samples (SAMPLE_SCHEMA) as rows of BLOCK_SCHEMA, without samples outside the span."""
-    held: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
-        held.append(batch)
+        pending.append(batch)
         count += len(batch)
         if count >= BLOCK_SAMPLES:
-            yield from _block(pa.Table.from_batches(held), span)
-            held, count = [], 0
-    if held:
-        yield from _block(pa.Table.from_batches(held), span)
+            yield from _block(pa.Table.from_batches(pending), span)
+            pending, count = [], 0
+    if pending:
+        yield from _block(pa.Table.from_batches(pending), span)
 
 
 def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
@@ -117,31 +117,33 @@ def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
     topics = samples["topic"].combine_chunks().dictionary_encode()
     topic_of, partitions = np.asarray(topics.indices, dtype=np.int64), np.asarray(samples["partition"], dtype=np.int64)
     width = int(partitions.max()) + 1
-    at = np.asarray(samples["at"], dtype=np.int64)
+    seconds = np.asarray(samples["at"], dtype=np.int64)
     pair = topic_of * width + partitions
     # Samples of the same partition and time are merged to the mean of their measured values.
-    order = np.lexsort((at, pair))
-    pair, at = pair[order], at[order]
-    times = _firsts(pair, at)
+    order = np.lexsort((seconds, pair))
+    pair, seconds = pair[order], seconds[order]
+    time_starts = _run_starts(pair, seconds)
     measured = np.array([np.asarray(samples[name].fill_null(_UNMEASURED), np.int64)[order] for name in MEASURED])
-    values = [_means(each, times) for each in measured[:-1]]
-    pair_at, hour = pair[times], at[times] // HOUR_SECONDS
-    firsts = _firsts(pair_at, hour)
-    rows = _firsts(pair_at[firsts])
-    offsets = np.append(rows, len(firsts)).astype(np.int32)
-    lists = [pa.ListArray.from_arrays(offsets, pa.array(hour[firsts].astype(np.int32)))]
-    for means, known in values:
-        for sums, kind in ((np.where(known, means, 0), np.int64), (known, np.int32)):
-            added = np.add.reduceat(sums.astype(np.int64), firsts).astype(kind)
+    values = [_means(each, time_starts) for each in measured[:-1]]
+    pair_of_time, hour_of_time = pair[time_starts], seconds[time_starts] // HOUR_SECONDS
+    hour_starts = _run_starts(pair_of_time, hour_of_time)
+    row_starts = _run_starts(pair_of_time[hour_starts])
+    offsets = np.append(row_starts, len(hour_starts)).astype(np.int32)
+    lists = [pa.ListArray.from_arrays(offsets, pa.array(hour_of_time[hour_starts].astype(np.int32)))]
+    for means, is_known in values:
+        for sums, kind in ((np.where(is_known, means, 0), np.int64), (is_known, np.int32)):
+            added = np.add.reduceat(sums.astype(np.int64), hour_starts).astype(kind)
             lists.append(pa.ListArray.from_arrays(offsets, pa.array(added)))
-    pairs = pair_at[firsts][rows]
-    groups = np.searchsorted(pair, pairs)
-    counts = np.diff(np.append(groups, len(pair)))
-    distinct = np.diff(np.append(np.searchsorted(pair_at, pairs), len(pair_at)))
-    sized_at, sizes = _last_sizes(measured[-1], at, groups)
-    given = measured > _UNMEASURED
-    flawed = (np.add.reduceat(each, groups, axis=1, dtype=np.int64) for each in (given, given & (measured < 0)))
-    sources = np.maximum.reduceat(np.asarray(samples["source"].fill_null(0), dtype=np.int8)[order], groups)
+    pairs = pair_of_time[hour_starts][row_starts]
+    group_starts = np.searchsorted(pair, pairs)
+    counts = np.diff(np.append(group_starts, len(pair)))
+    distinct = np.diff(np.append(np.searchsorted(pair_of_time, pairs), len(pair_of_time)))
+    sized_at, sizes = _last_sizes(measured[-1], seconds, group_starts)
+    is_given = measured > _UNMEASURED
+    flawed = (
+        np.add.reduceat(each, group_starts, axis=1, dtype=np.int64) for each in (is_given, is_given & (measured < 0))
+    )
+    sources = np.maximum.reduceat(np.asarray(samples["source"].fill_null(0), dtype=np.int8)[order], group_starts)
     columns = [
         topics.dictionary.take(pa.array(pairs // width)),
         pa.array((pairs % width).astype(np.int32)),
@@ -152,27 +154,29 @@ def _block(samples: pa.Table, span: Span) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch(typed, BLOCK_SCHEMA)
 
 
-def _firsts(*sorted_keys: LongArray) -> LongArray:
+def _run_starts(*sorted_keys: LongArray) -> LongArray:
     """The index at which each run of equal keys begins."""
     changes: BoolArray = np.ones(len(sorted_keys[0]), dtype=bool)
     changes[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in sorted_keys])
     return np.flatnonzero(changes)
 
 
-def _means(values: LongArray, times: LongArray) -> tuple[LongArray, BoolArray]:
-    """For each run of values, which begin at `times`: the mean of those of at least 0, and whether there are any."""
-    known = values >= 0
-    sums = np.add.reduceat(np.where(known, values, 0), times)
-    counts = np.add.reduceat(known.astype(np.int64), times)
+def _means(values: LongArray, starts: LongArray) -> tuple[LongArray, BoolArray]:
+    """For each run of values, which begin at `starts`: the mean of those of at least 0, and whether there are any."""
+    is_known = values >= 0
+    sums = np.add.reduceat(np.where(is_known, values, 0), starts)
+    counts = np.add.reduceat(is_known.astype(np.int64), starts)
     return sums // counts.clip(min=1), counts > 0
 
 
-def _last_sizes(sizes: LongArray, at: LongArray, groups: LongArray) -> tuple[LongArray, LongArray]:
+def _last_sizes(sizes: LongArray, seconds: LongArray, group_starts: LongArray) -> tuple[LongArray, LongArray]:
     """For each group of sorted samples: the time of its last known size, and the largest size then; -1 without any."""
-    times = np.where(sizes >= 0, at, -1)
-    last = np.maximum.reduceat(times, groups)
-    of_group = np.repeat(np.arange(len(groups)), np.diff(np.append(groups, len(at))))
-    return last, np.maximum.reduceat(np.where(times == last[of_group], sizes, -1).clip(min=-1), groups)
+    times = np.where(sizes >= 0, seconds, -1)
+    last_times = np.maximum.reduceat(times, group_starts)
+    of_group = np.repeat(np.arange(len(group_starts)), np.diff(np.append(group_starts, len(seconds))))
+    return last_times, np.maximum.reduceat(
+        np.where(times == last_times[of_group], sizes, -1).clip(min=-1), group_starts
+    )
 
 
 def added_up(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, LongArray, LongArray, BoolArray]:
@@ -182,15 +186,15 @@ def added_up(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, Lon
     flat = parts.flatten()
     partition_of_block = np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
     hours = flat.field("hours")
-    row = partition_of_block[np.asarray(pc.list_parent_indices(hours), dtype=np.int64)]
-    at = row, np.asarray(hours.flatten(), dtype=np.int64) - span.first
-    seen = np.zeros((len(parts), span.hours), dtype=bool)
-    seen[at] = True
+    rows = partition_of_block[np.asarray(pc.list_parent_indices(hours), dtype=np.int64)]
+    cells = rows, np.asarray(hours.flatten(), dtype=np.int64) - span.first
+    sampled = np.zeros((len(parts), span.hours), dtype=bool)
+    sampled[cells] = True
     in_sums, in_counts, out_sums, out_counts = (
-        sums_at(seen.shape, at, np.asarray(flat.field(name).flatten(), dtype=np.int64))
+        sums_at(sampled.shape, cells, np.asarray(flat.field(name).flatten(), dtype=np.int64))
         for name in ("in_sums", "in_counts", "out_sums", "out_counts")
     )
-    return in_sums, in_counts, out_sums, out_counts, seen
+    return in_sums, in_counts, out_sums, out_counts, sampled
 
 
 class Noted(NamedTuple):
@@ -210,11 +214,11 @@ def noted(parts: pa.ListArray) -> Noted:
     """The last sizes, sources and counts of K partitions, from lists of blocks like those of `added_up`."""
     flat, owner = parts.flatten(), np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
     count = len(parts)
-    last: LongArray = np.full(count, -1, dtype=np.int64)
+    last_times: LongArray = np.full(count, -1, dtype=np.int64)
     sized_at, size = (np.asarray(flat.field(name), dtype=np.int64) for name in ("sized_at", "size_bytes"))
-    np.maximum.at(last, owner, sized_at)
+    np.maximum.at(last_times, owner, sized_at)
     sizes: LongArray = np.full(count, -1, dtype=np.int64)
-    np.maximum.at(sizes, owner, np.where(sized_at == last[owner], size, -1))
+    np.maximum.at(sizes, owner, np.where(sized_at == last_times[owner], size, -1))
     source = np.zeros(count, dtype=np.int8)
     np.maximum.at(source, owner, np.asarray(flat.field("source"), dtype=np.int8))
     samples, repeated, *values = (
@@ -256,29 +260,29 @@ def hourly_means(sums: LongArray, counts: LongArray) -> FloatArray:
 
 def statistics(hourly: FloatArray, span: Span) -> Statistics:
     """The statistics of hourly means (K, H)."""
-    some = ~np.isnan(hourly).all(axis=1)
+    has_values = ~np.isnan(hourly).all(axis=1)
     count = len(hourly)
     mean, highest = np.full((2, count), np.nan)
     percentiles, week = np.full((count, len(PERCENTILES)), np.nan), np.full((count, HOURS_OF_WEEK), np.nan)
-    measured = hourly[some]
+    measured = hourly[has_values]
     if len(measured):
         # Without estimates for its gaps, a history that lacks nights would have the mean of days.
         filled = _filled(measured, span)
-        mean[some], highest[some] = np.nanmean(filled, axis=1), np.nanmax(measured, axis=1)
-        percentiles[some] = np.nanpercentile(filled, PERCENTILES, axis=1).T
+        mean[has_values], highest[has_values] = np.nanmean(filled, axis=1), np.nanmax(measured, axis=1)
+        percentiles[has_values] = np.nanpercentile(filled, PERCENTILES, axis=1).T
         weeks = _periods(filled, span.first + _EPOCH_HOUR_OF_WEEK, HOURS_OF_WEEK)
-        week[some] = _known_means(weeks, axis=1, least=1)
+        week[has_values] = _known_means(weeks, axis=1, least=1)
     return Statistics(mean, percentiles, highest, week)
 
 
-def _periods(hourly: FloatArray, first: int, hours: int) -> FloatArray:
-    """(K, N, hours): the hours (K, H) in N weeks or days of `hours` hours, NaN before the first and after the last one.
+def _periods(hourly: FloatArray, first_hour: int, length: int) -> FloatArray:
+    """(K, N, length): the hours (K, H) in N weeks or days of `length` hours, NaN before the first and after the last.
 
-    `first` is the number of the first hour, counted from the beginning of any week or day.
+    `first_hour` is the number of the first hour, counted from the beginning of any week or day.
     """
-    before = first % hours
-    after = -(before + hourly.shape[1]) % hours
-    return np.pad(hourly, ((0, 0), (before, after)), constant_values=np.nan).reshape(len(hourly), -1, hours)
+    before = first_hour % length
+    after = -(before + hourly.shape[1]) % length
+    return np.pad(hourly, ((0, 0), (before, after)), constant_values=np.nan).reshape(len(hourly), -1, length)
 
 
 def _known_means(values: FloatArray, *, axis: int, least: int) -> FloatArray:
@@ -292,9 +296,9 @@ def _filled(hourly: FloatArray, span: Span) -> FloatArray:
 
     An hour stays unknown if nothing is known of its week, or of the same hour in any other week.
     """
-    known, begin = ~np.isnan(hourly), span.first + _EPOCH_HOUR_OF_WEEK
-    there = np.maximum.accumulate(known, axis=1) & np.maximum.accumulate(known[:, ::-1], axis=1)[:, ::-1]
-    weeks = _periods(hourly, begin, HOURS_OF_WEEK)
+    is_known, first_hour = ~np.isnan(hourly), span.first + _EPOCH_HOUR_OF_WEEK
+    is_inside = np.maximum.accumulate(is_known, axis=1) & np.maximum.accumulate(is_known[:, ::-1], axis=1)[:, ::-1]
+    weeks = _periods(hourly, first_hour, HOURS_OF_WEEK)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = weeks / _known_means(weeks, axis=1, least=1)[:, None]
         # The median, so that one unusual day doesn't change the level of its week.
@@ -302,9 +306,9 @@ def _filled(hourly: FloatArray, span: Span) -> FloatArray:
         middle = ((~np.isnan(relative)).sum(axis=1) - 1).clip(0) / 2
         level = _interpolated(relative, middle).reshape(*weeks.shape[:2], 1)
         estimated = _known_means(np.where(level > 0, weeks / level, np.nan), axis=1, least=1)[:, None] * level
-    before = begin % HOURS_OF_WEEK
+    before = first_hour % HOURS_OF_WEEK
     estimates = estimated.reshape(len(hourly), -1)[:, before : before + hourly.shape[1]]
-    return np.where(there & ~known, estimates, hourly)
+    return np.where(is_inside & ~is_known, estimates, hourly)
 
 
 def growth(hourly: FloatArray, week: FloatArray, span: Span) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -320,19 +324,19 @@ def growth(hourly: FloatArray, week: FloatArray, span: Span) -> tuple[FloatArray
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(days > 0, np.log(days / usual_days), np.nan)
-    first, second = np.triu_indices(logs.shape[1], k=1)
-    same = (second - first) % WEEK_DAYS == 0
-    first, second = first[same], second[same]
+    first_day, second_day = np.triu_indices(logs.shape[1], k=1)
+    same_weekday = (second_day - first_day) % WEEK_DAYS == 0
+    first_day, second_day = first_day[same_weekday], second_day[same_weekday]
     result = np.full((3, len(hourly)), np.nan)
-    if not len(first) or span.hours < GROWTH_HOURS:
+    if not len(first_day) or span.hours < GROWTH_HOURS:
         return result[0], result[1], result[2]
-    slopes = np.sort((logs[:, second] - logs[:, first]) / (second - first), axis=1)
-    pairs = (~np.isnan(slopes)).sum(axis=1)
-    half = _NORMAL_975 * np.sqrt(_kendall_variance(logs)) / 2
-    some = np.flatnonzero(pairs > 0)
-    middle = (pairs[some] - 1) / 2
-    for at, place in enumerate((middle, middle - half[some], middle + half[some])):
-        result[at, some] = np.expm1(_interpolated(slopes[some], place.clip(0, pairs[some] - 1)) * MONTH_DAYS)
+    slopes = np.sort((logs[:, second_day] - logs[:, first_day]) / (second_day - first_day), axis=1)
+    pair_counts = (~np.isnan(slopes)).sum(axis=1)
+    half_width = _NORMAL_975 * np.sqrt(_kendall_variance(logs)) / 2
+    rows = np.flatnonzero(pair_counts > 0)
+    middle = (pair_counts[rows] - 1) / 2
+    for index, place in enumerate((middle, middle - half_width[rows], middle + half_width[rows])):
+        result[index, rows] = np.expm1(_interpolated(slopes[rows], place.clip(0, pair_counts[rows] - 1)) * MONTH_DAYS)
     return result[0], result[1], result[2]
 
 
@@ -343,8 +347,8 @@ def _kendall_variance(days: FloatArray) -> FloatArray:
     """
     total: FloatArray = np.zeros(len(days))
     for weekday in range(min(WEEK_DAYS, days.shape[1])):
-        known = (~np.isnan(days[:, weekday::WEEK_DAYS])).sum(axis=1)
-        total += known * (known - 1) * (2 * known + 5) / 18
+        day_counts = (~np.isnan(days[:, weekday::WEEK_DAYS])).sum(axis=1)
+        total += day_counts * (day_counts - 1) * (2 * day_counts + 5) / 18
     return total
 
 
@@ -352,6 +356,6 @@ def _interpolated(rows: FloatArray, place: FloatArray) -> FloatArray:
     """(K,) the linearly interpolated value of each sorted row (K, N) at a fractional column `place` (K,)."""
     low = np.floor(place).astype(np.int64)
     high = np.ceil(place).astype(np.int64)
-    at = np.arange(len(rows))
-    below = rows[at, low]
-    return below + (place - low) * (rows[at, high] - below)
+    indices = np.arange(len(rows))
+    below = rows[indices, low]
+    return below + (place - low) * (rows[indices, high] - below)

@@ -81,10 +81,10 @@ def file_kind(head: str) -> MetricsFormat | None:
         return "export"
     if log_dirs_describe.recognizes(text) or text.startswith("Querying brokers for log directories"):
         return "log_dirs"
-    first = next((line for line in text.splitlines() if line and not line.startswith("#")), "")
-    if _OFFSET_LINE.fullmatch(first):
+    first_line = next((line for line in text.splitlines() if line and not line.startswith("#")), "")
+    if _OFFSET_LINE.fullmatch(first_line):
         return "offsets"
-    return "exposition" if text.startswith("# HELP") or _SAMPLE_LINE.fullmatch(first) else None
+    return "exposition" if text.startswith("# HELP") or _SAMPLE_LINE.fullmatch(first_line) else None
 
 
 def measures(kind: MetricsFormat, text: str, file: str) -> Iterator[Measurement]:
@@ -99,9 +99,9 @@ def measures(kind: MetricsFormat, text: str, file: str) -> Iterator[Measurement]
         case "offsets":
             yield from _offsets(text.splitlines(), captured(file)[0], file)
         case "log_dirs":
-            at, _ = captured(file)
+            seconds, _ = captured(file)
             for each in log_dirs_describe.places(text, file).replicas:
-                yield Measurement("size", each.topic, each.partition, str(each.broker), at, each.size_bytes)
+                yield Measurement("size", each.topic, each.partition, str(each.broker), seconds, each.size_bytes)
 
 
 def _json(text: str, file: str) -> Any:
@@ -116,18 +116,18 @@ def captured(file: str) -> tuple[int, str]:
 
     The time is in UTC, unless an offset follows it. PlannerError without a time, or if its zone isn't clear.
     """
-    found = _STAMP.search(file, file.rfind("/") + 1)
+    stamp = _STAMP.search(file, file.rfind("/") + 1)
     try:
-        moment = found and datetime(*map(int, found.groups()), tzinfo=UTC)  # type: ignore[misc, arg-type]
+        moment = stamp and datetime(*map(int, stamp.groups()), tzinfo=UTC)  # type: ignore[misc, arg-type]
     except ValueError:
         moment = None
-    if not found or not moment:
+    if not stamp or not moment:
         raise PlannerError(
             f"{file}: when it was captured is unknown; allowed: a name with the time in UTC or with an offset, "
             "such as offsets-2026-11-20T10:00:00Z.txt or offsets-2026-11-20T12:00:00+0200.txt"
         )
-    at, end = int(moment.timestamp()), found.end()
-    if not found[0].endswith("Z") and (after := _ZONE.match(file, end)):
+    seconds, end = int(moment.timestamp()), stamp.end()
+    if not stamp[0].endswith("Z") and (after := _ZONE.match(file, end)):
         zone, end = after["zone"], after.end()
         offset = _OFFSET.fullmatch(zone)
         if not offset and zone not in {"Z", "UTC", "GMT"}:
@@ -137,8 +137,8 @@ def captured(file: str) -> tuple[int, str]:
             )
         if offset:
             ahead = 3600 * int(offset["hours"]) + 60 * int(offset["minutes"])
-            at += ahead if offset["sign"] == "-" else -ahead
-    return at, _STAMP.sub("", file[: found.start()]) + _STAMP.sub("", file[end:])
+            seconds += ahead if offset["sign"] == "-" else -ahead
+    return seconds, _STAMP.sub("", file[: stamp.start()]) + _STAMP.sub("", file[end:])
 
 
 # The exceptions that JSON of another structure raises.
@@ -154,15 +154,15 @@ def _query_range(answer: Any, file: str) -> Iterator[Measurement]:
             )
         # Thanos and remote storage warn that a store didn't answer; VictoriaMetrics says that the answer is partial.
         if answer.get("isPartial") or answer.get("warnings"):
-            said = f": {str(answer['warnings'])[:200]}" if answer.get("warnings") else ""
-            raise PlannerError(f"{file}: says that it is incomplete{said}; allowed: a complete answer")
+            details = f": {str(answer['warnings'])[:200]}" if answer.get("warnings") else ""
+            raise PlannerError(f"{file}: says that it is incomplete{details}; allowed: a complete answer")
         data = answer["data"]
         if data["resultType"] != "matrix":
             raise PlannerError(f"{file}: resultType is {data['resultType']!r}; allowed: matrix, as query_range answers")
         for series in data["result"]:
-            if named := _named(series["metric"]):
+            if maker := _measure_maker(series["metric"]):
                 for each in series["values"]:
-                    yield _measured(named, *_sample(each, series["metric"], file))
+                    yield _measured(maker, *_sample(each, series["metric"], file))
     except _NO_SERIES:
         raise PlannerError(
             f"{file}: isn't an answer of query_range; allowed: data.result, a list of series with metric and values"
@@ -171,11 +171,11 @@ def _query_range(answer: Any, file: str) -> Iterator[Measurement]:
 
 def _exported(series: Any, file: str) -> Iterator[Measurement]:
     try:
-        if named := _named(series["metric"]):
+        if maker := _measure_maker(series["metric"]):
             for each in zip(series["timestamps"], series["values"], strict=True):
                 if each[1] is not None:
-                    at, value = _sample(each, series["metric"], file)
-                    yield _measured(named, at / 1000, value)
+                    milliseconds, value = _sample(each, series["metric"], file)
+                    yield _measured(maker, milliseconds / 1000, value)
     except _NO_SERIES:
         raise PlannerError(
             f"{file}: a line isn't a series of an export; allowed: metric, and as many timestamps as values"
@@ -184,8 +184,8 @@ def _exported(series: Any, file: str) -> Iterator[Measurement]:
 
 def _sample(pair: Sequence[Any], labels: Mapping[str, str], file: str) -> tuple[float, float]:
     try:
-        at, value = pair
-        return float(at), float(value)
+        time, value = pair
+        return float(time), float(value)
     except _NO_SERIES:
         raise PlannerError(
             f"{file}: series {str(dict(labels))[:200]} has the sample {str(pair)[:80]}; allowed: a time and a number"
@@ -194,41 +194,41 @@ def _sample(pair: Sequence[Any], labels: Mapping[str, str], file: str) -> tuple[
 
 def _exposed(text: str, file: str) -> Iterator[Measurement]:
     # A broker's own output doesn't name the broker, so the file's path without the time identifies it.
-    written, source = captured(file)
+    file_time, source = captured(file)
     for number, line in enumerate(text.splitlines(), start=1):
-        if line.startswith("#") or not (found := _SAMPLE_LINE.fullmatch(line)):
+        if line.startswith("#") or not (match := _SAMPLE_LINE.fullmatch(line)):
             continue
         labels = {
-            each["name"]: _ESCAPE.sub(lambda found: "\n" if found[1] == "n" else found[1], each["value"])
-            for each in _LABEL.finditer(found["labels"])
+            each["name"]: _ESCAPE.sub(lambda escape: "\n" if escape[1] == "n" else escape[1], each["value"])
+            for each in _LABEL.finditer(match["labels"])
         }
-        if named := _named({"__name__": found["name"], **labels}, source):
-            at = int(found["at"]) / 1000 if found["at"] else written
+        if maker := _measure_maker({"__name__": match["name"], **labels}, source):
+            time = int(match["at"]) / 1000 if match["at"] else file_time
             try:
-                value = float(found["value"])
+                value = float(match["value"])
             except ValueError:
-                raise PlannerError(f"{file}:{number}: {found['value'][:80]!r} isn't a number; allowed: one") from None
-            yield _measured(named, at, value)
+                raise PlannerError(f"{file}:{number}: {match['value'][:80]!r} isn't a number; allowed: one") from None
+            yield _measured(maker, time, value)
 
 
-def _offsets(lines: Iterable[str], at: int, file: str) -> Iterator[Measurement]:
+def _offsets(lines: Iterable[str], seconds: int, file: str) -> Iterator[Measurement]:
     for number, line in enumerate(lines, start=1):
-        found = _OFFSET_LINE.fullmatch(line.strip())
-        if not found:
+        match = _OFFSET_LINE.fullmatch(line.strip())
+        if not match:
             if line.strip():
                 raise PlannerError(
                     f"{file}:{number}: {line[:80]!r} isn't topic:partition:offset; "
                     "allowed: what kafka-get-offsets.sh prints"
                 )
-        elif found["offset"]:
-            yield Measurement("offset", found["topic"], int(found["partition"]), "", at, float(found["offset"]))
+        elif match["offset"]:
+            yield Measurement("offset", match["topic"], int(match["partition"]), "", seconds, float(match["offset"]))
 
 
 # Makes a measure of one series from a time and a value.
-_Series = Callable[[int, float], Measurement]
+_MeasureMaker = Callable[[int, float], Measurement]
 
 
-def _named(labels: Mapping[str, str], source: str = "") -> _Series | None:
+def _measure_maker(labels: Mapping[str, str], source: str = "") -> _MeasureMaker | None:
     """The maker of a series' measures (kind, topic, partition, broker); None for other metrics and sums of topics.
 
     `source` is part of the broker's name if no usual label has it.
@@ -239,9 +239,9 @@ def _named(labels: Mapping[str, str], source: str = "") -> _Series | None:
     if not topic or name.endswith(_NOT_COUNTERS):
         return None
     # A usual label is the same for all Prometheus servers that read a broker. Without one, any label may name it.
-    others = (f"{each}={labels[each]}" for each in sorted(labels.keys() - _NOT_BROKER_LABELS) if labels[each])
-    usual = (labels[each] for each in _BROKER_LABELS if labels.get(each))
-    broker = next(usual, " ".join(filter(None, (source, *others))))
+    other_labels = (f"{each}={labels[each]}" for each in sorted(labels.keys() - _NOT_BROKER_LABELS) if labels[each])
+    usual_labels = (labels[each] for each in _BROKER_LABELS if labels.get(each))
+    broker = next(usual_labels, " ".join(filter(None, (source, *other_labels))))
     # Without rules, the exporter puts the attribute before the MBean's name: `…BrokerTopicMetrics_Count{name=…}`.
     if of_topic := _TOPIC_METRIC.search(name.replace("brokertopicmetricscount", "brokertopicmetrics")):
         return partial(Measurement, "bytes_in" if of_topic[1] == "in" else "bytes_out", topic, -1, broker)
@@ -251,6 +251,6 @@ def _named(labels: Mapping[str, str], source: str = "") -> _Series | None:
     return partial(Measurement, "size" if of_log[1] == "size" else "offset", topic, int(labels["partition"]), broker)
 
 
-def _measured(named: _Series, at: float, value: float) -> Measurement:
+def _measured(maker: _MeasureMaker, time: float, value: float) -> Measurement:
     """The measure, at -1 for an invalid time."""
-    return named(int(at) if 0 <= at < END_OF_TIME else -1, value)
+    return maker(int(time) if 0 <= time < END_OF_TIME else -1, value)

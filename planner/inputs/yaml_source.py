@@ -60,17 +60,17 @@ class Document:
     findings: tuple[Finding, ...]
     moved: tuple[Path, Path] = ((), ())
 
-    def instead(self, path: Path, other: Path) -> Self:
-        """The document with the value at `other` in place of the one at `path`, a top-level key.
+    def instead(self, path: Path, source: Path) -> Self:
+        """The document with the value at `source` in place of the one at `path`, a top-level key.
 
-        Places and keys in findings are those of the file: a path under `path` becomes one under `other`.
+        Places and keys in findings are those of the file: a path under `path` becomes one under `source`.
         """
-        return replace(self, value={**self.value, path[0]: self.get(*other)}, moved=(path, other))
+        return replace(self, value={**self.value, path[0]: self.get(*source)}, moved=(path, source))
 
-    def written(self, path: Path) -> Path:
+    def path_in_file(self, path: Path) -> Path:
         """The path in the file for a path of this document."""
-        here, there = self.moved
-        return there + path[len(here) :] if here and path[: len(here)] == here else path
+        target, source = self.moved
+        return source + path[len(target) :] if target and path[: len(target)] == target else path
 
     def get(self, *path: str | int) -> Any:
         """The value at a path, None if there is none."""
@@ -84,24 +84,24 @@ class Document:
 
     def items(self, *path: str | int) -> Iterator[tuple[Path, Any]]:
         """The path and value of each item of the list at a path; empty if there is no list."""
-        found = self.get(*path)
-        for at, item in enumerate(found if isinstance(found, list) else ()):
-            yield (*path, at), item
+        values = self.get(*path)
+        for index, item in enumerate(values if isinstance(values, list) else ()):
+            yield (*path, index), item
 
     def place(self, path: Path) -> Place:
         """The place of a path, or of its closest ancestor that exists."""
-        path = self.written(path)
+        path = self.path_in_file(path)
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, Place(self.file))
 
     def finding(self, path: Path, message: str) -> Finding:
         """A finding about the value at a path."""
-        return Finding(self.place(path), key_text(self.written(path)), message)
+        return Finding(self.place(path), key_text(self.path_in_file(path)), message)
 
-    def placed(self, told: Iterable[PathFinding | Finding]) -> Iterator[Finding]:
+    def with_places(self, findings: Iterable[PathFinding | Finding]) -> Iterator[Finding]:
         """Findings with places: pairs of path and message get the path's place, complete findings stay as they are."""
-        return (each if isinstance(each, Finding) else self.finding(*each) for each in told)
+        return (each if isinstance(each, Finding) else self.finding(*each) for each in findings)
 
 
 def key_text(path: Path) -> str:
@@ -183,10 +183,10 @@ def _compose(text: str, file: str) -> Node:
             raise SpecError([Finding(place_of(text, conflict.start(), file), "", message)]) from None
         mark = error.problem_mark or error.context_mark
         place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
-        about = ", ".join(part for part in (error.context, error.problem) if part)
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
         # YAML allows no tabs at the beginning of a line.
-        spaces = "; allowed: spaces" if "'\\t'" in about else ""
-        raise SpecError([Finding(place, "", f"not YAML: {about}{spaces}")]) from None
+        spaces = "; allowed: spaces" if "'\\t'" in problem else ""
+        raise SpecError([Finding(place, "", f"not YAML: {problem}{spaces}")]) from None
     except yaml.reader.ReaderError as error:
         message = f"not YAML: character {error.character!r} isn't allowed"
         raise SpecError([Finding(place_of(text, error.position, file), "", message)]) from None
@@ -252,13 +252,15 @@ class _NodeReader:
                 self.refuse(key, path, "a key can't be a mapping or a list; allowed: text or a number")
                 continue
             if key.tag == _TAG + "merge":
-                said = "merge keys aren't read; allowed: the keys themselves, or an alias of a whole value (key: *name)"
-                self.refuse(key, (*path, key.value), said)
+                message = (
+                    "merge keys aren't read; allowed: the keys themselves, or an alias of a whole value (key: *name)"
+                )
+                self.refuse(key, (*path, key.value), message)
                 continue
             inner = (*path, key.value)
             if key.value in values:
-                first = self.places[inner]
-                message = f"the key {key.value!r} is here twice; the first is in line {first.line}; allowed: once"
+                earlier = self.places[inner]
+                message = f"the key {key.value!r} is here twice; the first is in line {earlier.line}; allowed: once"
                 self.refuse(key, inner, message)
                 continue
             self.places[inner] = _place(self.file, key)

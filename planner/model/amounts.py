@@ -114,8 +114,8 @@ def _magnitude(value: str, number: Fraction, unit: str, kind: AmountKind) -> Fra
     except (pint.UndefinedUnitError, ValueError):  # pint reads `nan` as a number; Fraction can't hold it
         raise AmountError(f"{value!r} has an unknown unit {unit!r}; allowed: {EXAMPLES[kind]}") from None
     except pint.DimensionalityError:
-        wrong = f"{value!r} isn't a {_NOUNS[kind]}: its unit is {unit!r}"
-        raise AmountError(f"{wrong}; allowed: {EXAMPLES[kind]}") from None
+        problem = f"{value!r} isn't a {_NOUNS[kind]}: its unit is {unit!r}"
+        raise AmountError(f"{problem}; allowed: {EXAMPLES[kind]}") from None
 
 
 def _in_range(value: int | str, amount: int, kind: AmountKind, least: int) -> int:

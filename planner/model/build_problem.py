@@ -41,12 +41,12 @@ def _without_hours(spec: Spec) -> Problem:
     topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), [len(topic.partitions) for topic in topics])
     replicas = _replica_matrix(rows, ids)
     targets = np.array([broker.id not in spec.changes.leaving for broker in brokers], dtype=bool)
-    held, factors = replicas >= 0, _replication_factors(spec, topics, replicas)
+    has_replica, factors = replicas >= 0, _replication_factors(spec, topics, replicas)
     # A broker of the partition leaves, or its replication factor changes.
-    forced: BoolArray = (held & ~targets[replicas]).any(axis=1) | (held.sum(axis=1) != factors)
+    forced: BoolArray = (has_replica & ~targets[replicas]).any(axis=1) | (has_replica.sum(axis=1) != factors)
     problem = Problem(
         broker_ids=ids,
-        **_of_brokers(spec, brokers, ids, targets),
+        **_broker_fields(spec, brokers, ids, targets),
         targets=targets,
         topic_names=tuple(topic.name for topic in topics),
         topic_of=topic_of,
@@ -72,7 +72,7 @@ def _without_hours(spec: Spec) -> Problem:
         survive=spec.resilience,
         out_of_sync=_out_of_sync(rows, ids),
         allowed=_allowed_brokers(spec, topics, ids),
-        apart=_apart(spec, topics),
+        apart=_sides_of_topics(spec, topics),
         apart_by=tuple(rule.by for rule in spec.apart),
         leader_ranks=_leader_ranks(spec, topics, brokers),
     )
@@ -83,9 +83,9 @@ def _without_hours(spec: Spec) -> Problem:
 
 def before(spec: Spec) -> Problem:
     """The cluster as it is: today's brokers in today's racks, without any change."""
-    still = replace(spec.sweep, growth=(), variants=())
-    still_led = replace(spec, sweep=still, week=None, placement=(), leader_racks=(), apart=(), together=())
-    return build(replace(still_led, changes=Changes(rebalance="none")))
+    sweep = replace(spec.sweep, growth=(), variants=())
+    unchanged = replace(spec, sweep=sweep, week=None, placement=(), leader_racks=(), apart=(), together=())
+    return build(replace(unchanged, changes=Changes(rebalance="none")))
 
 
 def min_insync_of(spec: Spec, topic: Topic) -> int:
@@ -95,25 +95,25 @@ def min_insync_of(spec: Spec, topic: Topic) -> int:
 
 def topics_after(spec: Spec) -> tuple[Topic, ...]:
     """Today's topics and the topics to create, sorted by name. Partitions to be made are included, without replicas."""
-    known = {topic.name: topic for topic in spec.cluster.topics}
+    by_name = {topic.name: topic for topic in spec.cluster.topics}
     for new in spec.changes.new_partitions:
-        before = known.get(new.topic, Topic(new.topic, (), new.config))
+        existing = by_name.get(new.topic, Topic(new.topic, (), new.config))
         load = (new.size_bytes, new.bytes_in_per_sec, new.bytes_out_per_sec)
-        made = tuple(Partition(number, (), None, None, *load) for number in range(new.first, new.count))
-        known[new.topic] = replace(before, partitions=before.partitions + made)
-    return tuple(known[name] for name in sorted(known))
+        added = tuple(Partition(number, (), None, None, *load) for number in range(new.first, new.count))
+        by_name[new.topic] = replace(existing, partitions=existing.partitions + added)
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
-def _apart(spec: Spec, topics: Sequence[Topic]) -> IntArray:
+def _sides_of_topics(spec: Spec, topics: Sequence[Topic]) -> IntArray:
     """(G, T): `Problem.apart`. A topic that is being deleted is on no side."""
     names = ["" if topic.deleting else topic.name for topic in topics]
-    sides = [
+    side_lists = [
         [[fnmatchcase(each, pattern) for pattern in (*rule.topics, "*")].index(True) for each in names]
         for rule in spec.apart
     ]
-    last = _ints(len(rule.topics) for rule in spec.apart)[:, None]
-    found = np.array(sides, dtype=np.int32).reshape(len(spec.apart), len(topics))
-    return np.where(found == last, -1, found)
+    side_counts = _ints(len(rule.topics) for rule in spec.apart)[:, None]
+    side_indices = np.array(side_lists, dtype=np.int32).reshape(len(spec.apart), len(topics))
+    return np.where(side_indices == side_counts, -1, side_indices)
 
 
 def _allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> BoolArray | None:
@@ -127,13 +127,13 @@ def _allowed_brokers(spec: Spec, topics: Sequence[Topic], ids: IntArray) -> Bool
         return None
     reserved = np.isin(ids, [broker for rule in rules if rule.exclusive for broker in rule.brokers])
     allowed = np.ones((len(topics), len(ids)), dtype=bool)
-    for at, topic in enumerate(topics):
-        own = first_rule(topic.name, rules)
+    for index, topic in enumerate(topics):
+        topic_rule = first_rule(topic.name, rules)
         if not topic.deleting:
-            allowed[at] = ~reserved if own is None else np.isin(ids, own.brokers)
+            allowed[index] = ~reserved if topic_rule is None else np.isin(ids, topic_rule.brokers)
             for pattern, side in (pair for rule in split for pair in zip(rule.topics, rule.sides, strict=True)):
                 if fnmatchcase(topic.name, pattern):
-                    allowed[at] &= np.isin(ids, side)
+                    allowed[index] &= np.isin(ids, side)
     return allowed
 
 
@@ -147,16 +147,16 @@ def _leader_ranks(spec: Spec, topics: Sequence[Topic], brokers: Sequence[Broker]
     if not (spec.leader_racks or spec.changes.demote_brokers or split):
         return None
     ranks = np.zeros((len(topics), len(brokers)), dtype=np.int16)
-    for at, topic in enumerate(topics):
+    for index, topic in enumerate(topics):
         rule = first_rule(topic.name, spec.leader_racks)
         if rule is not None:
             order = {rack: rank for rank, rack in enumerate(rule.prefer)}
-            ranks[at] = [order.get(broker.rack or "", len(order)) for broker in brokers]
+            ranks[index] = [order.get(broker.rack or "", len(order)) for broker in brokers]
     ranks[:, [broker.id in spec.changes.demote_brokers for broker in brokers]] = DEMOTED
     for pattern, side in (pair for rule in split for pair in zip(rule.topics, rule.sides, strict=True)):
         able = np.isin([broker.id for broker in brokers], side) & (ranks < DEMOTED)
-        mine = [fnmatchcase(topic.name, pattern) for topic in topics]
-        ranks[mine] = np.where(able[mine], ranks[mine], NEVER_LEADS)
+        is_matched = [fnmatchcase(topic.name, pattern) for topic in topics]
+        ranks[is_matched] = np.where(able[is_matched], ranks[is_matched], NEVER_LEADS)
     return ranks
 
 
@@ -171,8 +171,10 @@ def _forced_by_racks(spec: Spec, problem: Problem, brokers: Sequence[Broker]) ->
         return np.zeros(problem.rows, dtype=bool)
     todays = {broker.id: broker.rack for broker in spec.all_brokers}
     _, racks_today = _rack_indices([Broker(broker.id, todays[broker.id]) for broker in brokers])
-    before, now = (crowding(problem.replicas, racks) for racks in (racks_today, problem.broker_racks))
-    worse: BoolArray = uneven_racks(problem, problem.replicas) & (now > before)
+    crowding_before, crowding_after = (
+        crowding(problem.replicas, racks) for racks in (racks_today, problem.broker_racks)
+    )
+    worse: BoolArray = uneven_racks(problem, problem.replicas) & (crowding_after > crowding_before)
     return worse
 
 
@@ -185,19 +187,19 @@ def _movable(
     A partition without a leader has no replica to copy from, so it moves only if it is forced to.
     """
     may_change = [spec.topics.moves(topic.name) and not topic.deleting for topic in topics]
-    new = np.fromiter((not row.replicas for row in rows), dtype=bool, count=len(rows))
-    led = np.fromiter((row.leader is not None for row in rows), dtype=bool, count=len(rows))
-    near = np.fromiter((spec.topics.is_near(row.replicas) for row in rows), dtype=bool, count=len(rows))
-    movable: BoolArray = (np.array(may_change, dtype=bool)[topic_of] & near & (led | forced)) | new
+    is_new = np.fromiter((not row.replicas for row in rows), dtype=bool, count=len(rows))
+    is_led = np.fromiter((row.leader is not None for row in rows), dtype=bool, count=len(rows))
+    is_near = np.fromiter((spec.topics.is_near(row.replicas) for row in rows), dtype=bool, count=len(rows))
+    movable: BoolArray = (np.array(may_change, dtype=bool)[topic_of] & is_near & (is_led | forced)) | is_new
     return movable
 
 
 def _out_of_sync(rows: Sequence[Partition], ids: IntArray) -> BoolArray | None:
     """(B,): brokers that hold replicas but are in no ISR, so that they can't be elected; None without any."""
-    known = [row for row in rows if row.isr is not None and row.leader is not None]
-    holding = {broker for row in known for broker in row.replicas}
-    off = np.isin(ids, sorted(holding - perhaps_in_sync(rows)))
-    return off if off.any() else None
+    with_isr = [row for row in rows if row.isr is not None and row.leader is not None]
+    holding = {broker for row in with_isr for broker in row.replicas}
+    is_off = np.isin(ids, sorted(holding - perhaps_in_sync(rows)))
+    return is_off if is_off.any() else None
 
 
 def rows_to_place(problem: Problem) -> BoolArray:
@@ -213,21 +215,24 @@ def today(problem: Problem) -> IntArray:
 
 def assigned(problem: Problem, lists: Mapping[PartitionKey, Sequence[int]]) -> IntArray:
     """(P, W): today's replicas, but those of `lists` (broker ids, by topic and partition id) for its partitions."""
-    rows = problem.row_of
-    at = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
-    found = today(problem)
-    more = max(max(map(len, lists.values()), default=0) - found.shape[1], 0)
-    found = np.pad(found, ((0, 0), (0, more)), constant_values=-1)
+    row_of = problem.row_of
+    index_of = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
+    assignment = today(problem)
+    extra = max(max(map(len, lists.values()), default=0) - assignment.shape[1], 0)
+    assignment = np.pad(assignment, ((0, 0), (0, extra)), constant_values=-1)
     for key, brokers in lists.items():
-        found[rows[key]] = [*(at[broker] for broker in brokers), *[-1] * (found.shape[1] - len(brokers))]
-    return found
+        assignment[row_of[key]] = [
+            *(index_of[broker] for broker in brokers),
+            *[-1] * (assignment.shape[1] - len(brokers)),
+        ]
+    return assignment
 
 
 def taken_over(problem: Problem, brokers: IntArray) -> IntArray:
     """Brokers (P, K), each replaced by its replacement, unless the partition already has a replica on that broker."""
     successors = np.where(brokers >= 0, problem.replacements[brokers], -1)
-    taken = (successors[:, :, None] == problem.replicas[:, None, :]).any(axis=2)
-    return np.where((successors >= 0) & ~taken, successors, brokers).astype(np.int32)
+    is_taken = (successors[:, :, None] == problem.replicas[:, None, :]).any(axis=2)
+    return np.where((successors >= 0) & ~is_taken, successors, brokers).astype(np.int32)
 
 
 def led_today(problem: Problem) -> IntArray:
@@ -237,11 +242,11 @@ def led_today(problem: Problem) -> IntArray:
 
 def led_now(problem: Problem) -> IntArray:
     """(P, 2): as `led_today`, but the leader in place of a preferred leader in no ISR, which isn't elected."""
-    led = led_today(problem)
+    leaders = led_today(problem)
     if problem.out_of_sync is not None:
-        off = (led[:, 1] >= 0) & np.append(problem.out_of_sync, False)[led[:, 0]]
-        led[off, 0] = led[off, 1]
-    return led
+        is_off = (leaders[:, 1] >= 0) & np.append(problem.out_of_sync, False)[leaders[:, 0]]
+        leaders[is_off, 0] = leaders[is_off, 1]
+    return leaders
 
 
 def brokers_after(spec: Spec) -> list[Broker]:
@@ -258,32 +263,32 @@ def network_limits(spec: Spec) -> LongArray:
 
 def _rack_indices(brokers: Sequence[Broker]) -> tuple[tuple[str, ...], IntArray]:
     names = tuple(sorted({broker.rack for broker in brokers if broker.rack is not None}))
-    at = {name: index for index, name in enumerate(names)}
-    return names, _ints(-1 if broker.rack is None else at[broker.rack] for broker in brokers)
+    index_of = {name: index for index, name in enumerate(names)}
+    return names, _ints(-1 if broker.rack is None else index_of[broker.rack] for broker in brokers)
 
 
-def _weights(targets: BoolArray, stated: Sequence[int | None]) -> LongArray:
+def _weights(targets: BoolArray, capacities: Sequence[int | None]) -> LongArray:
     """(B,): each broker's stated capacity as its weight; equal weights unless all target brokers state one."""
-    if any(value is None for value, target in zip(stated, targets, strict=True) if target):
+    if any(value is None for value, target in zip(capacities, targets, strict=True) if target):
         return np.ones(len(targets), dtype=np.int64)
-    return _longs(value or 0 for value in stated)
+    return _longs(value or 0 for value in capacities)
 
 
-def _of_brokers(spec: Spec, brokers: Sequence[Broker], ids: IntArray, targets: BoolArray) -> dict[str, Any]:
+def _broker_fields(spec: Spec, brokers: Sequence[Broker], ids: IntArray, targets: BoolArray) -> dict[str, Any]:
     """The fields of a `Problem` by broker and by rack, except `broker_ids` and `targets`, which the caller has."""
     names, racks = _rack_indices(brokers)
-    index = {broker: at for at, broker in enumerate(ids.tolist())}
+    index_of = {broker: position for position, broker in enumerate(ids.tolist())}
     replacements = np.full(len(ids), -1, dtype=np.int32)
     for old, new in spec.changes.replace_brokers:
-        replacements[index[old]] = index[new]
+        replacements[index_of[old]] = index_of[new]
     disks = [broker.disk_bytes for broker in brokers]
     rooms = [None if disk is None else spec.limits.on_disk(disk) for disk in disks]
     limits = [
         [each for each in pair if each is not None]
         for pair in zip(rooms, (broker.max_disk_bytes for broker in brokers), strict=True)
     ]
-    stated = [each.max_replicas for each in brokers], [each.max_leaders for each in brokers]
-    caps = np.array([[UNCAPPED if cap is None else cap for cap in side] for side in stated], dtype=np.int64)
+    stated_caps = [each.max_replicas for each in brokers], [each.max_leaders for each in brokers]
+    caps = np.array([[UNCAPPED if cap is None else cap for cap in values] for values in stated_caps], dtype=np.int64)
     return {
         "broker_racks": racks,
         "rack_names": names,
@@ -308,16 +313,16 @@ def _scenario_ppm(spec: Spec, topics: Sequence[Topic], topic_of: IntArray) -> Lo
 
 
 def _replication_factors(spec: Spec, topics: Sequence[Topic], replicas: IntArray) -> IntArray:
-    held = (replicas >= 0).sum(axis=1).astype(np.int32)
+    replica_counts = (replicas >= 0).sum(axis=1).astype(np.int32)
     counts = [len(topic.partitions) for topic in topics]
     of_new = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
-    asked = np.repeat(_ints(of_new.get(topic.name, 0) for topic in topics), counts)
+    new_factors = np.repeat(_ints(of_new.get(topic.name, 0) for topic in topics), counts)
     rules = [
         None if topic.deleting else first_rule(topic.name, spec.changes.set_replication_factor) for topic in topics
     ]
     per_row = np.repeat(_ints(0 if rule is None else rule.replication_factor for rule in rules), counts)
-    kept = np.where(per_row > 0, per_row, held)
-    return np.where(held > 0, kept, asked).astype(np.int32)
+    factors = np.where(per_row > 0, per_row, replica_counts)
+    return np.where(replica_counts > 0, factors, new_factors).astype(np.int32)
 
 
 def _replica_matrix(rows: Sequence[Partition], ids: IntArray) -> IntArray:
@@ -331,8 +336,8 @@ def _replica_matrix(rows: Sequence[Partition], ids: IntArray) -> IntArray:
 
 def _indices(ids: IntArray, brokers: IntArray) -> IntArray:
     """The position of each broker in the sorted ids, -1 for a broker that isn't among them."""
-    at = np.searchsorted(ids, brokers).clip(max=len(ids) - 1)
-    return np.where(ids[at] == brokers, at, -1).astype(np.int32)
+    positions = np.searchsorted(ids, brokers).clip(max=len(ids) - 1)
+    return np.where(ids[positions] == brokers, positions, -1).astype(np.int32)
 
 
 def _longs(values: Iterable[int]) -> LongArray:
@@ -358,9 +363,9 @@ def of_brokers(problem: Problem, hours: LongArray, replicas: IntArray, leaders: 
     for position in replicas.T:
         rows = np.flatnonzero(position >= 0)
         np.add.at(loads[0], position[rows], hours[0, rows])
-    led = np.flatnonzero(leaders >= 0)
-    followers = np.maximum((replicas[led] >= 0).sum(axis=1) - 1, 0)[:, None]
-    np.add.at(loads[1], leaders[led], hours[0, led] * followers + hours[1, led])
+    led_rows = np.flatnonzero(leaders >= 0)
+    followers = np.maximum((replicas[led_rows] >= 0).sum(axis=1) - 1, 0)[:, None]
+    np.add.at(loads[1], leaders[led_rows], hours[0, led_rows] * followers + hours[1, led_rows])
     return loads
 
 
@@ -370,16 +375,16 @@ def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
     """
     hours = of_partitions(problem, week)
     # int32 halves the memory, if the rates fit.
-    kept = hours.astype(np.int32) if hours.max(initial=0) <= np.iinfo(np.int32).max else hours
+    stored = hours.astype(np.int32) if hours.max(initial=0) <= np.iinfo(np.int32).max else hours
     shares = spec.traffic.consumers if spec.traffic.nearest else {}
     near = [shares.get(rack, 0) for rack in problem.rack_names]
     read_in_racks = _longs(near) if any(near) else None
-    problem = replace(problem, week=kept, network_limit=network_limits(spec), read_in_racks=read_in_racks)
-    found = busiest_hours(of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()
-    if not found:
+    problem = replace(problem, week=stored, network_limit=network_limits(spec), read_in_racks=read_in_racks)
+    busiest = busiest_hours(of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()
+    if not busiest:
         return problem
     return replace(
         problem,
-        scenario_names=(*problem.scenario_names, *(hour_name(hour, week.time_zone) for hour in found)),
-        scenario_hours=np.ascontiguousarray(np.moveaxis(hours[:, :, list(found)], 2, 0)),
+        scenario_names=(*problem.scenario_names, *(hour_name(hour, week.time_zone) for hour in busiest)),
+        scenario_hours=np.ascontiguousarray(np.moveaxis(hours[:, :, list(busiest)], 2, 0)),
     )

@@ -197,8 +197,8 @@ class ReplicaLists:
     @property
     def dir_moves(self) -> tuple[int, ...]:
         """Brokers that keep their replica and move it to another of their log dirs."""
-        kept = zip(self.after, self.log_dirs, strict=False)
-        return tuple(broker for broker, path in kept if path != ANY and broker in self.before)
+        pairs = zip(self.after, self.log_dirs, strict=False)
+        return tuple(broker for broker, path in pairs if path != ANY and broker in self.before)
 
 
 @dataclass(frozen=True)
@@ -239,8 +239,8 @@ class PartitionChange(ReplicaLists):
 
 def perhaps_in_sync(partitions: Iterable[Partition]) -> set[int]:
     """The brokers that lead a partition or are in a leader's ISR; all of its replicas where the ISR is unknown."""
-    led = [(row.leader, row.replicas if row.isr is None else row.isr) for row in partitions if row.leader is not None]
-    return {broker for leader, isr in led for broker in (leader, *isr)}
+    pairs = [(row.leader, row.replicas if row.isr is None else row.isr) for row in partitions if row.leader is not None]
+    return {broker for leader, isr in pairs for broker in (leader, *isr)}
 
 
 def down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
@@ -249,13 +249,13 @@ def down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
     For a partition without a leader, Kafka shows the last ISR. All of its brokers are down, or one of them would lead.
     """
     rows = list(partitions)
-    known = [row for row in rows if row.isr is not None]
-    held = Counter(broker for row in known for broker in row.replicas)
-    listed = {broker for row in known for broker in row.isr or ()}
-    for broker in sorted(held.keys() - perhaps_in_sync(rows)):
+    with_isr = [row for row in rows if row.isr is not None]
+    counts = Counter(broker for row in with_isr for broker in row.replicas)
+    listed = {broker for row in with_isr for broker in row.isr or ()}
+    for broker in sorted(counts.keys() - perhaps_in_sync(rows)):
         aside = ", leaderless partitions aside" if broker in listed else ""
-        found = f"broker {broker} is in no ISR of its {counted(held[broker], 'replica')}{aside}: it seems to be down"
-        yield broker, found
+        text = f"broker {broker} is in no ISR of its {counted(counts[broker], 'replica')}{aside}: it seems to be down"
+        yield broker, text
 
 
 def unions(topics: Iterable[Topic]) -> Iterator[str]:
@@ -263,17 +263,17 @@ def unions(topics: Iterable[Topic]) -> Iterator[str]:
 
     Such a list is longer than those of the topic's other partitions, and its new replicas aren't in sync yet.
     """
-    found = []
+    names = []
     for topic in topics:
         usual = min(len(row.replicas) for row in topic.partitions)
-        found += [
+        names += [
             partition_name(topic.name, row.id)
             for row in topic.partitions
             if row.leader is not None and row.isr is not None and usual < len(row.replicas) > len(row.isr)
         ]
-    if found:
+    if names:
         yield (
-            f"{some(found, 'partition')} with more replicas than others of the topic, and not all in sync: "
+            f"{some(names, 'partition')} with more replicas than others of the topic, and not all in sync: "
             "perhaps being reassigned; check with kafka-reassign-partitions --list"
         )
 
@@ -288,9 +288,9 @@ def partition_name(topic: str, number: int) -> str:
     return f"{topic}-{number}"
 
 
-def some(names: Sequence[str], what: str = "topic") -> str:
+def some(names: Sequence[str], noun: str = "topic") -> str:
     """Up to three names, and the number of the others."""
-    return f"{what if len(names) == 1 else f'{what}s'} {first_names(names)}"
+    return f"{noun if len(names) == 1 else f'{noun}s'} {first_names(names)}"
 
 
 MIN_INSYNC = "min.insync.replicas"

@@ -16,12 +16,12 @@ from planner.model.problem import UNCAPPED, BoolArray, IntArray, LongArray, Prob
 from planner.model.spec import Spec
 
 
-def with_cordons(problem: Problem, brokers: Sequence[Broker], there: Collection[int]) -> Problem:
-    """The problem of these brokers (B,), in which cordoned brokers that are already `there` get no new replica.
+def with_cordons(problem: Problem, brokers: Sequence[Broker], today_ids: Collection[int]) -> Problem:
+    """The problem of these brokers (B,), in which cordoned brokers of `today_ids` get no new replica.
 
     A broker that joins although it is cordoned isn't left empty: the plan copies to it, and is refused for that.
     """
-    cordoned = np.array([each.cordoned and each.id in there for each in brokers], dtype=bool)
+    cordoned = np.array([each.cordoned and each.id in today_ids for each in brokers], dtype=bool)
     return replace(problem, cordoned=cordoned) if cordoned.any() else problem
 
 
@@ -39,12 +39,12 @@ def may_hold(problem: Problem, rows: IntArray | int, brokers: IntArray | int) ->
     number. `placement` allows the topic there, and the broker isn't cordoned or has a replica of the partition today.
     """
     rows, brokers = np.broadcast_arrays(np.atleast_1d(rows), brokers)
-    found: BoolArray = np.ones(len(rows), dtype=bool)
+    is_allowed: BoolArray = np.ones(len(rows), dtype=bool)
     if problem.allowed is not None:
-        found = problem.allowed[problem.topic_of[rows], brokers]
+        is_allowed = problem.allowed[problem.topic_of[rows], brokers]
     if problem.cordoned is not None:
-        found &= ~problem.cordoned[brokers] | (problem.replicas[rows] == brokers[:, None]).any(axis=1)
-    return found
+        is_allowed &= ~problem.cordoned[brokers] | (problem.replicas[rows] == brokers[:, None]).any(axis=1)
+    return is_allowed
 
 
 def usable_sets(problem: Problem) -> tuple[BoolArray, IntArray] | None:
@@ -59,10 +59,10 @@ def usable_sets(problem: Problem) -> tuple[BoolArray, IntArray] | None:
     of_row = np.broadcast_to(of_topic.reshape(-1), len(problem.topic_names))[problem.topic_of]
     if problem.cordoned is None:
         return sets, of_row.astype(np.int32)
-    held = _held_on(problem, at := _cordoned_targets(problem))
-    kinds, of_row = np.unique(np.column_stack([of_row, held]), axis=0, return_inverse=True)
+    has_replica = _has_replica_on(problem, positions := _cordoned_targets(problem))
+    kinds, of_row = np.unique(np.column_stack([of_row, has_replica]), axis=0, return_inverse=True)
     usable = sets[kinds[:, 0]]
-    usable[:, at] &= kinds[:, 1:].astype(bool)
+    usable[:, positions] &= kinds[:, 1:].astype(bool)
     return usable, of_row.reshape(-1).astype(np.int32)
 
 
@@ -70,10 +70,10 @@ def most_on_broker(problem: Problem, column: LongArray, summed: Callable[[LongAr
     """The most that a broker may hold: `summed` over one replica of each partition (P, 1). (K, 1); or (K, Bt) if
     brokers are cordoned, because these may hold no more than today.
     """
-    most, at = summed(column), _cordoned_targets(problem)
-    if len(at):
+    most, positions = summed(column), _cordoned_targets(problem)
+    if len(positions):
         most = np.repeat(most, int(problem.targets.sum()), axis=1)
-        most[:, at] = summed(column * _held_on(problem, at))
+        most[:, positions] = summed(column * _has_replica_on(problem, positions))
     return most
 
 
@@ -86,8 +86,8 @@ def most_led(problem: Problem) -> LongArray | None:
     most: LongArray = np.full((1, int(problem.targets.sum())), UNCAPPED, dtype=np.int64)
     if problem.caps is not None:
         most = problem.caps[1:, problem.targets]
-    at = _cordoned_targets(problem)
-    most[0, at] = np.minimum(most[0, at], _held_on(problem, at).sum(axis=0))
+    positions = _cordoned_targets(problem)
+    most[0, positions] = np.minimum(most[0, positions], _has_replica_on(problem, positions).sum(axis=0))
     return most
 
 
@@ -97,10 +97,10 @@ def _cordoned_targets(problem: Problem) -> IntArray:
     return none if problem.cordoned is None else np.flatnonzero(problem.cordoned[problem.targets]).astype(np.int32)
 
 
-def _held_on(problem: Problem, at: IntArray) -> BoolArray:
+def _has_replica_on(problem: Problem, positions: IntArray) -> BoolArray:
     """(P, K): True where the partition has a replica today on the target broker at that position."""
-    brokers = np.flatnonzero(problem.targets)[at].tolist()
-    held = np.zeros((problem.rows, len(at)), dtype=bool)
+    brokers = np.flatnonzero(problem.targets)[positions].tolist()
+    has_replica = np.zeros((problem.rows, len(positions)), dtype=bool)
     for column, broker in enumerate(brokers):
-        held[:, column] = (problem.replicas == broker).any(axis=1)
-    return held
+        has_replica[:, column] = (problem.replicas == broker).any(axis=1)
+    return has_replica

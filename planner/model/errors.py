@@ -113,7 +113,7 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def did_you_mean(word: str, known: Collection[str], most: int = _MOST) -> str:
+def did_you_mean(word: str, names: Collection[str], most: int = _MOST) -> str:
     """`did you mean 'logs'? `, with a space at its end; empty if no known name is close.
 
     Case and the characters of shell-style patterns are ignored.
@@ -122,7 +122,7 @@ def did_you_mean(word: str, known: Collection[str], most: int = _MOST) -> str:
     if not bare:
         return ""
     by_lower: dict[str, str] = {}
-    for name in known:
+    for name in names:
         by_lower.setdefault(name.lower(), name)
     candidates: Collection[str] = by_lower
     if len(by_lower) > _MANY:

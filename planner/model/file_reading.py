@@ -78,14 +78,16 @@ def read_bytes(path: Path, kind: FileKind, *, piped: bool = False) -> bytes:
     UnreadableError if it doesn't exist, is anything else, is too large or is compressed.
     """
     try:
-        about = path.stat()
-        if stat.S_ISDIR(about.st_mode):
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not (stat.S_ISREG(about.st_mode) or (piped and stat.S_ISFIFO(about.st_mode))):
-            what = _NOT_A_FILE.get(stat.S_IFMT(about.st_mode), "something else")
-            raise UnreadableError(f"{path.as_posix()!r} isn't a regular file but {what}; allowed: a readable file")
-        if about.st_size > kind.most_bytes:
-            raise too_large(path, kind, about.st_size)
+        if not (stat.S_ISREG(status.st_mode) or (piped and stat.S_ISFIFO(status.st_mode))):
+            description = _NOT_A_FILE.get(stat.S_IFMT(status.st_mode), "something else")
+            raise UnreadableError(
+                f"{path.as_posix()!r} isn't a regular file but {description}; allowed: a readable file"
+            )
+        if status.st_size > kind.most_bytes:
+            raise too_large(path, kind, status.st_size)
         with path.open("rb") as handle:
             data = handle.read(kind.most_bytes + 1)
     except (OSError, ValueError) as error:
@@ -97,10 +99,10 @@ def read_bytes(path: Path, kind: FileKind, *, piped: bool = False) -> bytes:
     return data
 
 
-def read_made(path: Path, name: str, what: str) -> tuple[Path, bytes]:
+def read_made(path: Path, name: str, description: str) -> tuple[Path, bytes]:
     """The path and bytes of a plan.json or restart.json, given by its path or its folder's path; at most a plan's size.
 
-    UnreadableError if it can't be read; `what` names the expected content in the message.
+    UnreadableError if it can't be read; `description` names the expected content in the message.
     """
     try:
         file = path / name if path.is_dir() else path
@@ -108,7 +110,7 @@ def read_made(path: Path, name: str, what: str) -> tuple[Path, bytes]:
     except OSError as error:
         raise unreadable(path, error) from None
     except UnreadableError as error:
-        raise UnreadableError(f"{path}: can't be read as {what}: {error}") from None
+        raise UnreadableError(f"{path}: can't be read as {description}: {error}") from None
 
 
 def json_value(data: bytes | str) -> Any:
@@ -158,5 +160,5 @@ def resource(folder: str, name: str = "") -> Path:
         path = root / folder / name
         if path.exists():
             return path
-    wanted = Path(folder, name).as_posix()
-    raise SetupError(f"{wanted} isn't part of this installation; install the kafka-planner wheel again")
+    missing = Path(folder, name).as_posix()
+    raise SetupError(f"{missing} isn't part of this installation; install the kafka-planner wheel again")

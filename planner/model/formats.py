@@ -43,11 +43,11 @@ def first_names(names: Sequence[str], shown: int = 3) -> str:
     return ", ".join(names[:shown]) + (f" and {len(names) - shown:,} more" if len(names) > shown else "")
 
 
-def first_lines(lines: Sequence[T], shown: int, what: str = "") -> list[T | str]:
+def first_lines(lines: Sequence[T], shown: int, noun: str = "") -> list[T | str]:
     """The first lines, and a last line with the number of the others: `and 12 more`, or `and 12 more topics`."""
-    rest = len(lines) - shown
-    more = counted(rest, f"more {what}") if what else f"{rest:,} more"
-    return [*lines[:shown], *([f"and {more}"] if rest > 0 else [])]
+    extra = len(lines) - shown
+    more_text = counted(extra, f"more {noun}") if noun else f"{extra:,} more"
+    return [*lines[:shown], *([f"and {more_text}"] if extra > 0 else [])]
 
 
 def percent(value: float | None) -> str:
@@ -182,18 +182,18 @@ def gap_shown(value: float | None) -> str:
 
 def stated(size_bytes: int) -> str:
     """A size from the YAML, in the unit that its author most likely used: `20 GiB`, `300 MB`, `12 B`."""
-    found = []
+    candidates = []
     for power, name in (*_DECIMAL, *_BINARY):
-        hundredths, rest = divmod(100 * size_bytes, power)
+        hundredths, remainder = divmod(100 * size_bytes, power)
         # The unit fits if the value has at most two decimals.
-        if not rest and 100 <= hundredths < 102_400:
-            found.append(f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + f" {name}")
-    return min(found, key=len, default=size(size_bytes))
+        if not remainder and 100 <= hundredths < 102_400:
+            candidates.append(f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + f" {name}")
+    return min(candidates, key=len, default=size(size_bytes))
 
 
-def beside(size_bytes: int, other: int) -> str:
-    """A size in binary units if `other` was stated in them (`17.2 GiB` beside `20 GiB`), otherwise like `size`."""
-    if "iB" not in stated(other) or abs(size_bytes) < 1024:
+def beside(size_bytes: int, stated_bytes: int) -> str:
+    """A size in binary units if `stated_bytes` are stated in them (`17.2 GiB` beside `20 GiB`), else like `size`."""
+    if "iB" not in stated(stated_bytes) or abs(size_bytes) < 1024:
         return size(size_bytes)
     power, name = next((power, name) for power, name in reversed(_BINARY) if abs(size_bytes) >= power)
     value = size_bytes / power

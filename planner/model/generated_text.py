@@ -64,7 +64,7 @@ def json_text(value: Any, indent: int | None = None, separators: tuple[str, str]
 
 def escaped(text: str) -> str:
     """`text` with control and invisible characters as JSON's `\\u` escapes, all others as they are."""
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def page(text: str) -> str:
@@ -75,7 +75,7 @@ def page(text: str) -> str:
 def yaml_scalar(text: str) -> str:
     """`text` as a double-quoted YAML scalar on one line, with escapes for control and invisible characters."""
     scalar = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=sys.maxsize).rstrip("\n")
-    return _UNSEEN.sub(lambda found: f"\\U{ord(found[0]):08x}", scalar)
+    return _UNSEEN.sub(lambda match: f"\\U{ord(match[0]):08x}", scalar)
 
 
 def yaml_text(text: str) -> str:

@@ -46,17 +46,17 @@ class Retention(NamedTuple):
 class Forecast:
     """T topics, P partitions: `growth` (T,) per month, and the retention's columns, (P,) each.
 
-    `kept` is the retention in months, infinite without a limit. A segment is closed after `roll` months, or when it has
-    `segment` bytes. `cap` is the largest size in bytes.
+    `retention_months` are infinite without a limit. A segment is closed after `roll_months`, or when it has
+    `segment_bytes`. `most_bytes` is the largest size.
     """
 
     problem: Problem
     growth: FloatArray
     by_rate: FloatArray
-    kept: FloatArray
-    roll: FloatArray
-    segment: FloatArray
-    cap: FloatArray
+    retention_months: FloatArray
+    roll_months: FloatArray
+    segment_bytes: FloatArray
+    most_bytes: FloatArray
 
     def at(self, month: int) -> Problem:
         """The problem with the sizes and rates of `month` months from now; unchanged for 0."""
@@ -64,15 +64,17 @@ class Forecast:
             return self.problem
         factors = self.factors(month)[:, month][self.problem.topic_of]
         rates = (self.problem.bytes_in_per_sec, self.problem.bytes_out_per_sec)
-        written, read = (self._whole(each * factors) for each in rates)
-        return replace(self.problem, size_bytes=self.sizes(month), bytes_in_per_sec=written, bytes_out_per_sec=read)
+        bytes_in, bytes_out = (self._rounded(each * factors) for each in rates)
+        return replace(
+            self.problem, size_bytes=self.sizes(month), bytes_in_per_sec=bytes_in, bytes_out_per_sec=bytes_out
+        )
 
     def sizes(self, month: int) -> LongArray:
         """(P,) bytes of one replica, `month` months from now."""
         if month == 0:
             return self.problem.size_bytes
         by_growth = self.problem.size_bytes * self.factors(month)[:, month][self.problem.topic_of]
-        return self._whole(np.where(self.by_rate > 0, self._held(month), by_growth))
+        return self._rounded(np.where(self.by_rate > 0, self._retained(month), by_growth))
 
     @property
     def most(self) -> int:
@@ -81,11 +83,11 @@ class Forecast:
 
     def capped(self, month: int) -> BoolArray:
         """(P,): True for partitions with a size or a rate that reaches `most`, so it may be larger in truth."""
-        then = self.at(month)
-        values = (then.size_bytes, then.bytes_in_per_sec, then.bytes_out_per_sec)
+        ahead = self.at(month)
+        values = (ahead.size_bytes, ahead.bytes_in_per_sec, ahead.bytes_out_per_sec)
         return np.logical_or.reduce([each >= self.most for each in values])
 
-    def _whole(self, values: FloatArray) -> LongArray:
+    def _rounded(self, values: FloatArray) -> LongArray:
         """Rounds to whole numbers, at most `most`."""
         return np.rint(np.minimum(values, self.most)).astype(np.int64)
 
@@ -98,10 +100,10 @@ class Forecast:
 
         The oldest segment is kept until its newest record is as old as the retention.
         """
-        limited = np.isfinite(self.kept)
-        newest = month - np.where(limited, self.kept, 0.0)
-        by_bytes = self._written(month, newest) - self.segment / self._a_month
-        begin = self._when(month, np.maximum(by_bytes, self._written(month, newest - self.roll)))
+        limited = np.isfinite(self.retention_months)
+        newest = month - np.where(limited, self.retention_months, 0.0)
+        by_bytes = self._written(month, newest) - self.segment_bytes / self._bytes_a_month
+        begin = self._month_when(month, np.maximum(by_bytes, self._written(month, newest - self.roll_months)))
         return np.where(limited, month - begin, np.inf)
 
     @cached_property
@@ -110,41 +112,41 @@ class Forecast:
         return self.age(0)
 
     @cached_property
-    def _a_month(self) -> FloatArray:
+    def _bytes_a_month(self) -> FloatArray:
         """(P,) bytes that today's rate writes in a month; not 0."""
         return np.maximum(self.problem.bytes_in_per_sec.astype(np.float64), 1e-9) * MONTH_SECONDS
 
-    def _held(self, month: int) -> FloatArray:
+    def _retained(self, month: int) -> FloatArray:
         """(P,) bytes of the topics whose rate is known."""
-        problem, known, age = self.problem, self.problem.sizes_known, self.age(month)
+        problem, sizes_known, age = self.problem, self.problem.sizes_known, self.age(month)
         limited = np.isfinite(age)
         begin = np.where(limited, month - age, 0.0)
         written = self._written(month, np.full(len(begin), float(month)))
         # If sizes are unknown, they are what today's rate has written.
-        before = self._written(month, np.maximum(begin, 0.0) if known else begin)
-        left = np.where(
+        written_before = self._written(month, np.maximum(begin, 0.0) if sizes_known else begin)
+        share_left = np.where(
             limited, np.clip(-begin / np.where(limited, np.maximum(self.age_today, 1e-12), 1.0), 0.0, 1.0), 1.0
         )
-        old = problem.size_bytes * left if known else 0.0
-        held: FloatArray = np.minimum(old + self._a_month * (written - before), self.cap)
-        return held
+        old_bytes = problem.size_bytes * share_left if sizes_known else 0.0
+        sizes: FloatArray = np.minimum(old_bytes + self._bytes_a_month * (written - written_before), self.most_bytes)
+        return sizes
 
     def _written(self, month: int, until: FloatArray) -> FloatArray:
         """(P,): what is written from now to `until` (P,), in months of today's rate; negative before now."""
         factors = self.factors(month)
         sums = np.concatenate([np.zeros((len(factors), 1)), np.cumsum(factors, axis=1)], axis=1)
-        whole = np.clip(np.floor(until), 0, month).astype(np.int64)
+        full_months = np.clip(np.floor(until), 0, month).astype(np.int64)
         topics = self.problem.topic_of
-        ahead: FloatArray = sums[topics, whole] + (until - whole) * factors[topics, whole]
+        ahead: FloatArray = sums[topics, full_months] + (until - full_months) * factors[topics, full_months]
         return np.where(until < 0, until, ahead)
 
-    def _when(self, month: int, written: FloatArray) -> FloatArray:
+    def _month_when(self, month: int, written: FloatArray) -> FloatArray:
         """(P,): when so much was written (P,); the inverse of `_written`."""
         factors, topics = self.factors(month), self.problem.topic_of
         until, before = written, np.zeros(len(written))
-        for at in range(month + 1):
-            rate = factors[topics, at]
-            until = np.where(written > before, at + (written - before) / np.maximum(rate, 1e-300), until)
+        for step in range(month + 1):
+            rate = factors[topics, step]
+            until = np.where(written > before, step + (written - before) / np.maximum(rate, 1e-300), until)
             before = before + rate
         return until
 
@@ -161,15 +163,15 @@ def at_history_end(spec: Spec) -> Spec:
     """The spec with a profile's rates as they are at the end of its history, because every forecast begins there."""
     if not spec.growth.at_end:
         return spec
-    topics, found = spec.cluster.topics, list[Topic]()
+    topics, rated_topics = spec.cluster.topics, list[Topic]()
     times = iter(_times_at_end(spec, [(topic.name, each.id) for topic in topics for each in topic.partitions]).T)
     for topic in topics:
         # zip takes one pair of factors for each of the topic's partitions.
-        ended = zip(topic.partitions, times, strict=False)
-        rates = ((each, each.bytes_in_per_sec * w, each.bytes_out_per_sec * r) for each, (w, r) in ended)
+        with_factors = zip(topic.partitions, times, strict=False)
+        rates = ((each, each.bytes_in_per_sec * w, each.bytes_out_per_sec * r) for each, (w, r) in with_factors)
         rated = (replace(each, bytes_in_per_sec=round(w), bytes_out_per_sec=round(r)) for each, w, r in rates)
-        found.append(replace(topic, partitions=tuple(rated)))
-    cluster = replace(spec.cluster, topics=tuple(found))
+        rated_topics.append(replace(topic, partitions=tuple(rated)))
+    cluster = replace(spec.cluster, topics=tuple(rated_topics))
     return replace(spec, cluster=cluster, growth=replace(spec.growth, at_end={}))
 
 
@@ -177,22 +179,22 @@ def _times_at_end(spec: Spec, keys: Sequence[PartitionKey]) -> FloatArray:
     """(2, N): factors from the mean rates in and out of these partitions to those at the end of the profile's history;
     1 for a rate that the YAML states, because it is today's.
     """
-    own = {(each.topics, each.partition): each for each in spec.cluster.rates}
-    whole = [each for each in spec.cluster.rates if each.partition is None]
-    of_topics = {topic: first_rule(topic, whole) for topic in spec.growth.at_end}
-    rows = [(own.get(key), of_topics.get(key[0])) for key in keys]
+    by_partition = {(each.topics, each.partition): each for each in spec.cluster.rates}
+    topic_rates = [each for each in spec.cluster.rates if each.partition is None]
+    of_topics = {topic: first_rule(topic, topic_rates) for topic in spec.growth.at_end}
+    rows = [(by_partition.get(key), of_topics.get(key[0])) for key in keys]
     names = ("bytes_in_per_sec", "bytes_out_per_sec")
-    stated = np.array(
+    is_stated = np.array(
         [[any(getattr(each, name, None) is not None for each in row) for row in rows] for name in names], dtype=bool
     )
-    return np.where(stated, 1.0, [spec.growth.at_end.get(topic, PPM) / PPM for topic, _ in keys])
+    return np.where(is_stated, 1.0, [spec.growth.at_end.get(topic, PPM) / PPM for topic, _ in keys])
 
 
 def forecast(spec: Spec, problem: Problem, topics: Sequence[Topic]) -> Forecast:
     """The forecast of a spec's `growth` for its problem; `topics` (T,) are the problem's."""
     growth = np.array(per_month_ppm(spec.growth.rates, [topic.name for topic in topics])) / PPM
-    kept = [retention(in_force(topic, spec.cluster.config_defaults)) for topic in topics]
-    columns = np.array(kept, dtype=np.float64).reshape(-1, len(Retention._fields))[problem.topic_of]
+    retentions = [retention(in_force(topic, spec.cluster.config_defaults)) for topic in topics]
+    columns = np.array(retentions, dtype=np.float64).reshape(-1, len(Retention._fields))[problem.topic_of]
     by_rate, seconds, size_bytes, roll_seconds, segment = columns.T
     per_sec = problem.bytes_in_per_sec.astype(np.float64)
     return Forecast(
@@ -210,12 +212,12 @@ def retention(config: Mapping[str, str]) -> Retention:
     """The retention that a topic's configuration sets."""
     tiered = config.get("remote.storage.enable") == "true"
 
-    def kept(kind: str, default: int) -> float:
+    def limit_of(kind: str, default: int) -> float:
         """The retention on the brokers. For a tiered topic, a local retention of -2 means its full retention."""
         local = float(config.get(f"local.retention.{kind}", -2)) if tiered else -2
         return float(config.get(f"retention.{kind}", default)) if local == -2 else local
 
-    milliseconds, size_bytes = kept("ms", WEEK_MS), kept("bytes", -1)
+    milliseconds, size_bytes = limit_of("ms", WEEK_MS), limit_of("bytes", -1)
     return Retention(
         "compact" not in config.get("cleanup.policy", "delete"),
         _FOREVER if milliseconds < 0 else milliseconds / 1000,
@@ -227,8 +229,8 @@ def retention(config: Mapping[str, str]) -> Retention:
 
 def months_ahead(spec: Spec) -> int:
     """How many months a forecast covers: those of `report.growth`, and at least those that the plan must last."""
-    asked = spec.sweep.choice.value if spec.sweep.choice.rule == "fewest_bytes_lasting_months" else 0
-    return max(spec.report.growth_months or MONTHS, spec.limits.months_until_full or 0, asked)
+    required = spec.sweep.choice.value if spec.sweep.choice.rule == "fewest_bytes_lasting_months" else 0
+    return max(spec.report.growth_months or MONTHS, spec.limits.months_until_full or 0, required)
 
 
 def with_sizes_ahead(problem: Problem, spec: Spec, topics: Sequence[Topic]) -> Problem:
@@ -236,8 +238,8 @@ def with_sizes_ahead(problem: Problem, spec: Spec, topics: Sequence[Topic]) -> P
     if not (spec.growth.rates and problem.sizes_known and (problem.disk_limit_bytes >= 0).any()):
         return problem
     times = np.where(problem.is_new, 1.0, _times_at_end(spec, problem.partition_keys)[0])
-    ended = replace(problem, bytes_in_per_sec=np.rint(problem.bytes_in_per_sec * times).astype(np.int64))
-    ahead = forecast(spec, ended, topics)
+    problem_at_end = replace(problem, bytes_in_per_sec=np.rint(problem.bytes_in_per_sec * times).astype(np.int64))
+    ahead = forecast(spec, problem_at_end, topics)
     sizes = [ahead.sizes(month) for month in range(months_ahead(spec) + 1)]
     return replace(problem, sizes_ahead=np.stack(sizes, axis=1))
 
@@ -245,25 +247,25 @@ def with_sizes_ahead(problem: Problem, spec: Spec, topics: Sequence[Topic]) -> P
 def per_month_ppm(rates: Sequence[Rate], topics: Sequence[str]) -> list[int]:
     """The growth of each topic in millionths per month, by the first rate that matches it; 0 if none does."""
     # A load profile has a rate for each topic by its name, so only patterns are matched one by one.
-    named: dict[str, int] = {}
+    index_of: dict[str, int] = {}
     patterns = []
-    for at, rate in enumerate(rates):
+    for index, rate in enumerate(rates):
         if any(each in rate.topics for each in "*?["):
-            patterns.append(at)
+            patterns.append(index)
         else:
-            named.setdefault(rate.topics, at)
-    found = []
+            index_of.setdefault(rate.topics, index)
+    growths = []
     for topic in topics:
-        matching = (at for at in patterns if fnmatchcase(topic, rates[at].topics))
-        first = min(next(matching, len(rates)), named.get(topic, len(rates)))
-        found.append(rates[first].ppm if first < len(rates) else 0)
-    return found
+        matching = (index for index in patterns if fnmatchcase(topic, rates[index].topics))
+        best = min(next(matching, len(rates)), index_of.get(topic, len(rates)))
+        growths.append(rates[best].ppm if best < len(rates) else 0)
+    return growths
 
 
-def months_until_full(problem: Problem, held: LongArray) -> LongArray:
+def months_until_full(problem: Problem, bytes_held: LongArray) -> LongArray:
     """(C,): the first month in which a broker holds more bytes (C, B, M + 1) than its disk's limit, M + 1 if none does;
     -1 if months aren't known.
     """
-    months, limits = held.shape[2], problem.disk_limit_bytes[:, None]
-    full: BoolArray = np.logical_or.reduce((held > limits) & (limits >= 0), axis=1)
-    return np.where(full.any(axis=1), full.argmax(axis=1), months) if months else np.full(len(held), -1)
+    months, limits = bytes_held.shape[2], problem.disk_limit_bytes[:, None]
+    full: BoolArray = np.logical_or.reduce((bytes_held > limits) & (limits >= 0), axis=1)
+    return np.where(full.any(axis=1), full.argmax(axis=1), months) if months else np.full(len(bytes_held), -1)

@@ -58,11 +58,11 @@ def kill_all() -> bool:
     """Kills every process of the remembered sessions; False if none runs."""
     if not _sessions:
         return False
-    left = [pid for pid in _all() if _is_ours(pid)]
-    for pid in left:
+    pids = [pid for pid in _process_ids() if _is_ours(pid)]
+    for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
-    return bool(left)
+    return bool(pids)
 
 
 def end_all() -> None:
@@ -78,7 +78,7 @@ def end_all() -> None:
     _sessions.clear()
 
 
-def _all() -> Iterator[int]:
+def _process_ids() -> Iterator[int]:
     """The ids of all processes; from `ps` on a system without /proc."""
     proc = Path("/proc")
     if (proc / "self").exists():
@@ -138,7 +138,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.signal = 0
-        self.held = False
+        self.is_delayed = False
         self.over = threading.Event()
 
     @property
@@ -150,7 +150,7 @@ class Watch:
         """The handler. It raises once; later signals change nothing, because the process is already ending."""
         if not self.signal:
             self.signal = number
-            if not self.held:
+            if not self.is_delayed:
                 _raise()
 
     def end(self) -> None:
@@ -159,12 +159,12 @@ class Watch:
         for folder in tuple(_folders):
             shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):
-            os.write(2, f"planner: interrupted ({signal.Signals(self.signal).name}); {_LEFT}\n".encode())
+            os.write(2, f"planner: interrupted ({signal.Signals(self.signal).name}); {_NOTHING_LEFT}\n".encode())
         os._exit(self.exit_code)
 
 
 _watches: list[Watch] = []
-_LEFT = "nothing is left half-written"
+_NOTHING_LEFT = "nothing is left half-written"
 
 
 def ignore_at_exit() -> None:
@@ -176,14 +176,14 @@ def ignore_at_exit() -> None:
 def held() -> Iterator[None]:
     """Delays a signal until the end of the block, for steps that must not be interrupted."""
     watch = _watches[-1] if _watches else None
-    if watch is None or watch.held:
+    if watch is None or watch.is_delayed:
         yield
         return
-    before, watch.held = watch.signal, True
+    before, watch.is_delayed = watch.signal, True
     try:
         yield
     finally:
-        watch.held = False
+        watch.is_delayed = False
     if watch.signal and not before:
         _raise()
 
@@ -215,11 +215,11 @@ def watched() -> Iterator[Watch]:
     if threading.current_thread() is not threading.main_thread():
         yield watch
         return
-    asked = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+    handled = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    before = {each: signal.signal(each, watch.handle) for each in asked}
+    old_wakeup_fd = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    before = {each: signal.signal(each, watch.handle) for each in handled}
     guard = threading.Thread(target=_guard, args=(reader, watch), name="planner-signals", daemon=True)
     guard.start()
     _watches.append(watch)
@@ -232,7 +232,7 @@ def watched() -> Iterator[Watch]:
         sys.unraisablehook, threading.excepthook = hooks
         for each, handler in before.items():
             signal.signal(each, handler)
-        signal.set_wakeup_fd(woken)
+        signal.set_wakeup_fd(old_wakeup_fd)
         watch.over.set()
         os.write(writer, _END)
         guard.join()
@@ -251,4 +251,4 @@ def _guard(reader: int, watch: Watch) -> None:
 
 def _quiet(watch: Watch, hook: Any) -> Any:
     """The hook, but silent once a signal has come: errors of threads and destructors are expected then."""
-    return lambda *about: None if watch.signal else hook(*about)
+    return lambda *arguments: None if watch.signal else hook(*arguments)

@@ -87,8 +87,8 @@ def topic_ends(
     A topic's known hours, by its partitions' coverage (N,), are the last ones, because it may have been created later.
     """
     covered = np.bincount(topic_of, np.nan_to_num(coverage, nan=1.0)) / np.bincount(topic_of).clip(min=1)
-    known = zip(covered.tolist(), np.nan_to_num(growth).tolist(), strict=True)
-    return [at_end(share * span.hours, rate) for share, rate in known]
+    pairs = zip(covered.tolist(), np.nan_to_num(growth).tolist(), strict=True)
+    return [at_end(share * span.hours, rate) for share, rate in pairs]
 
 
 def outgrown(span: Span, times: Mapping[str, float]) -> tuple[str, ...]:
@@ -96,10 +96,10 @@ def outgrown(span: Span, times: Mapping[str, float]) -> tuple[str, ...]:
     faster = sorted((-each, topic) for topic, each in times.items() if each >= _OUTGROWN)
     if not faster:
         return ()
-    most, named = percent(-100 * faster[0][0] - 100), first_names([topic for _, topic in faster])
+    most, names = percent(-100 * faster[0][0] - 100), first_names([topic for _, topic in faster])
     return (
         f"the profile's rates are means over {span.hours / 24:.3g} days; at their end topics are written up to {most} "
-        f"faster ({named}): planner growth, planner size and months until disks are full begin there; the rest is for "
+        f"faster ({names}): planner growth, planner size and months until disks are full begin there; the rest is for "
         "the means, and a profile of the last weeks is nearer to today",
     )
 
@@ -112,8 +112,8 @@ def hours_ahead(zone: str) -> float:
 
 def hour_name(hour: int, zone: str = "UTC") -> str:
     """An hour of the week for people, `Monday 09:00 UTC`; in another zone by that zone's offset to UTC in January."""
-    at = (_MONDAY + timedelta(hours=hour)).astimezone(ZoneInfo(zone))
-    return f"{DAYS[at.weekday()]} {at:%H:%M} {zone}"
+    moment = (_MONDAY + timedelta(hours=hour)).astimezone(ZoneInfo(zone))
+    return f"{DAYS[moment.weekday()]} {moment:%H:%M} {zone}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,12 +136,12 @@ class WeekOfLoad:
         An hour's rate is the profile's, times the partition's mean rate over the profile's mean. Partitions and hours
         that the profile doesn't have get their mean rate.
         """
-        at = np.array([self.rows.get(key, -1) for key in partitions], dtype=np.int64)
-        known, flat = at >= 0, np.broadcast_to(rates[:, :, None].astype(np.float64), (*rates.shape, HOURS_OF_WEEK))
-        found = np.full(flat.shape, np.nan)
-        means = np.where(self.means[:, at[known]] > 0, self.means[:, at[known]], np.nan)
-        found[:, known] = self.hours[:, at[known]] * (rates[:, known] / means)[:, :, None]
-        return np.rint(np.where(np.isnan(found), flat, found)).astype(np.int64)
+        rows = np.array([self.rows.get(key, -1) for key in partitions], dtype=np.int64)
+        is_known, flat = rows >= 0, np.broadcast_to(rates[:, :, None].astype(np.float64), (*rates.shape, HOURS_OF_WEEK))
+        hours = np.full(flat.shape, np.nan)
+        means = np.where(self.means[:, rows[is_known]] > 0, self.means[:, rows[is_known]], np.nan)
+        hours[:, is_known] = self.hours[:, rows[is_known]] * (rates[:, is_known] / means)[:, :, None]
+        return np.rint(np.where(np.isnan(hours), flat, hours)).astype(np.int64)
 
 
 def topics_of(rows: Any) -> tuple[NDArray[np.int64], list[str]]:
@@ -158,10 +158,10 @@ def topic_growth(
     NaN if no partition's growth is known, and at most MOST_GROWTH. A rate counts as at least 1 byte/s, so that a topic
     whose rates are 0 or unknown (NaN) gets the plain mean.
     """
-    known = ~np.isnan(growth)
-    weights = np.nan_to_num(rates[known]).clip(min=1)
-    sums = np.bincount(topic_of[known], weights=weights * growth[known], minlength=topics)
-    totals = np.bincount(topic_of[known], weights=weights, minlength=topics)
+    is_known = ~np.isnan(growth)
+    weights = np.nan_to_num(rates[is_known]).clip(min=1)
+    sums = np.bincount(topic_of[is_known], weights=weights * growth[is_known], minlength=topics)
+    totals = np.bincount(topic_of[is_known], weights=weights, minlength=topics)
     return np.where(totals > 0, np.minimum(sums / totals.clip(min=1), MOST_GROWTH), np.nan)
 
 
@@ -175,7 +175,7 @@ def busiest_hours(loads: NDArray[np.integer[Any]]) -> tuple[int, ...]:
     The candidates are the hours with the highest load in and with the highest load out, of each broker and of all
     brokers together. Those with the highest loads are chosen. Of equal hours, the earlier one counts.
     """
-    every = np.concatenate([loads.sum(axis=1), *loads])
-    highest = zip((-every.max(axis=1)).tolist(), every.argmax(axis=1).tolist(), strict=True)
+    loads_and_sum = np.concatenate([loads.sum(axis=1), *loads])
+    highest = zip((-loads_and_sum.max(axis=1)).tolist(), loads_and_sum.argmax(axis=1).tolist(), strict=True)
     distinct = dict.fromkeys(hour for load, hour in sorted(highest) if load)
     return tuple(distinct)[:MOST_HOURS]

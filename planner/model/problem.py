@@ -197,10 +197,10 @@ class Problem:
             ranks = np.where(self.allowed_targets, ranks, NEVER_LEADS)
         count = np.bincount(self.topic_of, minlength=len(side))
         kinds, of_topic = np.unique(np.column_stack([side, ranks]), axis=0, return_inverse=True)
-        for (own, *rank), many in zip(kinds, np.bincount(of_topic.reshape(-1), weights=count), strict=True):
-            if own >= 0:
-                best = np.where(elsewhere[own], NEVER_LEADS, rank).min(axis=1)
-                lost += int(many) * (best - min(rank))
+        for (own_side, *rank), partitions in zip(kinds, np.bincount(of_topic.reshape(-1), weights=count), strict=True):
+            if own_side >= 0:
+                best = np.where(elsewhere[own_side], NEVER_LEADS, rank).min(axis=1)
+                lost += int(partitions) * (best - min(rank))
         return lost
 
     def not_shared(self, group: int) -> IntArray:
@@ -235,12 +235,12 @@ class Problem:
         return lowest
 
 
-def sums_at(shape: int | tuple[int, ...], at: Any, values: Any = 1) -> LongArray:
+def sums_at(shape: int | tuple[int, ...], places: Any, values: Any = 1) -> LongArray:
     """(shape): zeros, with each value added at its place; a place may repeat. Exact, unlike `np.bincount` with weights,
     which adds floats.
     """
     sums: LongArray = np.zeros(shape, dtype=np.int64)
-    np.add.at(sums, at, values)
+    np.add.at(sums, places, values)
     return sums
 
 
@@ -280,17 +280,17 @@ def like_brokers(problem: Problem) -> list[tuple[int, int]]:
     """Pairs of interchangeable target brokers, by position: both hold and lead nothing, replace no other broker, and
     have the same rack, capacities and rules.
     """
-    given = [problem.broker_racks, problem.disk_bytes, problem.network_bytes_per_sec, problem.disk_limit_bytes]
+    capacities = [problem.broker_racks, problem.disk_bytes, problem.network_bytes_per_sec, problem.disk_limit_bytes]
     rules = [problem.network_limit, problem.cordoned, problem.caps, problem.allowed, problem.leader_ranks]
-    facts = np.concatenate([np.atleast_2d(each) for each in (*given, *rules) if each is not None])
-    taken = {*problem.replicas.ravel().tolist(), *problem.replacements.tolist(), *problem.leaders.tolist()}
-    seen, pairs = dict[tuple[int, ...], int](), []
+    facts = np.concatenate([np.atleast_2d(each) for each in (*capacities, *rules) if each is not None])
+    in_use = {*problem.replicas.ravel().tolist(), *problem.replacements.tolist(), *problem.leaders.tolist()}
+    position_of, pairs = dict[tuple[int, ...], int](), []
     for position, broker in enumerate(np.flatnonzero(problem.targets).tolist()):
-        if broker not in taken:
+        if broker not in in_use:
             key = tuple(facts[:, broker].tolist())
-            if key in seen:
-                pairs.append((seen[key], position))
-            seen[key] = position
+            if key in position_of:
+                pairs.append((position_of[key], position))
+            position_of[key] = position
     return pairs
 
 
@@ -301,8 +301,8 @@ def misplaced(problem: Problem, replicas: IntArray) -> BoolArray:
     outside = leaderless(problem, replicas)
     if problem.allowed is None:
         return outside
-    known = replicas.clip(0, len(problem.broker_ids) - 1)
-    elsewhere: BoolArray = ((replicas >= 0) & ~problem.allowed[problem.topic_of[:, None], known]).any(axis=1)
+    indices = replicas.clip(0, len(problem.broker_ids) - 1)
+    elsewhere: BoolArray = ((replicas >= 0) & ~problem.allowed[problem.topic_of[:, None], indices]).any(axis=1)
     return outside | elsewhere
 
 
@@ -318,36 +318,36 @@ def without_leader(problem: Problem, replicas: IntArray, rank: int) -> BoolArray
     if problem.leader_ranks is None:
         return np.zeros(problem.rows, dtype=bool)
     ranks = replica_ranks(problem, problem.leader_ranks, replicas, np.arange(problem.rows))
-    found: BoolArray = (ranks.min(axis=1) >= rank) & (replicas[:, 0] >= 0)
-    return found
+    lacks_leader: BoolArray = (ranks.min(axis=1) >= rank) & (replicas[:, 0] >= 0)
+    return lacks_leader
 
 
 def replica_ranks(problem: Problem, ranks: IntArray, replicas: IntArray, rows: IntArray) -> IntArray:
     """(n, W): the rank of each replica of these rows' partitions as a leader; the type's largest number for none."""
-    known = replicas.clip(0, len(problem.broker_ids) - 1)
-    there = (replicas >= 0) & (replicas < len(problem.broker_ids))
-    return np.where(there, ranks[problem.topic_of[rows][:, None], known], np.iinfo(ranks.dtype).max)
+    indices = replicas.clip(0, len(problem.broker_ids) - 1)
+    is_replica = (replicas >= 0) & (replicas < len(problem.broker_ids))
+    return np.where(is_replica, ranks[problem.topic_of[rows][:, None], indices], np.iinfo(ranks.dtype).max)
 
 
-def may_lead(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
+def may_lead(problem: Problem, assignment: IntArray, rows: IntArray) -> BoolArray:
     """(n, W): the replicas of these rows (n,) that should lead: those of lowest rank, or all without `leader_ranks`."""
-    there: BoolArray = placed[rows] >= 0
+    is_replica: BoolArray = assignment[rows] >= 0
     if problem.leader_ranks is None:
-        return there
-    ranks = replica_ranks(problem, problem.leader_ranks, placed[rows], rows)
-    return there & (ranks == ranks.min(axis=1, keepdims=True))
+        return is_replica
+    ranks = replica_ranks(problem, problem.leader_ranks, assignment[rows], rows)
+    return is_replica & (ranks == ranks.min(axis=1, keepdims=True))
 
 
-def may_be_elected(problem: Problem, placed: IntArray, rows: IntArray) -> BoolArray:
+def may_be_elected(problem: Problem, assignment: IntArray, rows: IntArray) -> BoolArray:
     """(n, W): as `may_lead`, of the replicas on brokers that aren't out of sync, where one of these may lead."""
-    able = may_lead(problem, placed, rows)
+    able = may_lead(problem, assignment, rows)
     if problem.out_of_sync is None:
         return able
-    live = np.where(np.append(problem.out_of_sync, True)[placed], -1, placed)
-    found = may_lead(problem, live, rows)
+    live = np.where(np.append(problem.out_of_sync, True)[assignment], -1, assignment)
+    electable = may_lead(problem, live, rows)
     if problem.leader_ranks is not None:
-        found &= replica_ranks(problem, problem.leader_ranks, live[rows], rows) < NEVER_LEADS
-    return np.where(found.any(axis=1, keepdims=True), found, able)
+        electable &= replica_ranks(problem, problem.leader_ranks, live[rows], rows) < NEVER_LEADS
+    return np.where(electable.any(axis=1, keepdims=True), electable, able)
 
 
 def may_be_reordered(problem: Problem) -> BoolArray:
@@ -366,15 +366,15 @@ def led_by_several(problem: Problem, replicas: IntArray) -> BoolArray:
 
     Partitions to be made have none yet, so they don't count.
     """
-    found = np.zeros(problem.rows, dtype=bool)
+    is_several = np.zeros(problem.rows, dtype=bool)
     if problem.together is None:
-        return found
+        return is_several
     rows = np.flatnonzero((problem.together >= 0) & (replicas[:, 0] >= 0))
-    slot, first = problem.together[rows], replicas[rows, 0]
-    one_of = np.zeros(int(problem.together.max(initial=0)) + 1, dtype=first.dtype)
-    one_of[slot] = first
-    found[rows] = np.isin(slot, slot[one_of[slot] != first])
-    return found
+    slot, leaders = problem.together[rows], replicas[rows, 0]
+    leader_of_slot = np.zeros(int(problem.together.max(initial=0)) + 1, dtype=leaders.dtype)
+    leader_of_slot[slot] = leaders
+    is_several[rows] = np.isin(slot, slot[leader_of_slot[slot] != leaders])
+    return is_several
 
 
 def badly_led(problem: Problem, replicas: IntArray, leaders: IntArray | None = None) -> BoolArray:
@@ -391,7 +391,7 @@ def badly_led(problem: Problem, replicas: IntArray, leaders: IntArray | None = N
     better = ranks == ranks.min(axis=1, keepdims=True)
     if problem.out_of_sync is not None:
         # -1 and unknown brokers both index the False at the end.
-        off = np.append(problem.out_of_sync, False)[replicas.clip(max=len(problem.broker_ids))]
-        better &= ~off | (rank >= NEVER_LEADS)[:, None]
+        is_off = np.append(problem.out_of_sync, False)[replicas.clip(max=len(problem.broker_ids))]
+        better &= ~is_off | (rank >= NEVER_LEADS)[:, None]
     badly: BoolArray = (leaders >= 0) & (rank > ranks.min(axis=1)) & better.any(axis=1)
     return badly

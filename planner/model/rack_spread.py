@@ -17,11 +17,14 @@ def uneven_racks(problem: Problem, replicas: IntArray) -> BoolArray:
         return uneven
     names = problem.broker_racks.clip(min=0)
     # If no rack has two replicas of a partition, none has two more than another.
-    racks = [np.where(each >= 0, names[each.clip(0, len(names) - 1)], -1 - at) for at, each in enumerate(replicas.T)]
-    twice = np.zeros(len(replicas), dtype=bool)
-    for one, other in combinations(racks, 2):
-        twice |= one == other
-    crowded = np.flatnonzero(twice)
+    racks = [
+        np.where(each >= 0, names[each.clip(0, len(names) - 1)], -1 - position)
+        for position, each in enumerate(replicas.T)
+    ]
+    shares_rack = np.zeros(len(replicas), dtype=bool)
+    for first, second in combinations(racks, 2):
+        shares_rack |= first == second
+    crowded = np.flatnonzero(shares_rack)
     counts = _by_rack(replicas[crowded], problem)
     sizes = _rack_sizes(problem, crowded)
     roomiest = np.where(counts < sizes, counts, np.iinfo(np.int32).max).min(axis=0)
@@ -41,16 +44,16 @@ def bounds_as_today(
     if not problem.racks_as_today:
         return least, most, kinds
     rows = np.flatnonzero(uneven_racks(problem, problem.replicas) & ~problem.forced)
-    number = np.full(len(problem.targets), -1)
-    number[problem.targets] = rack_of
-    there = np.where(problem.replicas[rows] >= 0, number[problem.replicas[rows]], -1)
-    at, slots = np.nonzero(there >= 0)
-    today = sums_at((len(rows), least.shape[1]), (at, there[at, slots]))
-    wide = np.hstack([np.minimum(least[kinds[rows]], today), np.maximum(most[kinds[rows]], today)])
-    wide, of_row = np.unique(wide, axis=0, return_inverse=True)
+    number_of = np.full(len(problem.targets), -1)
+    number_of[problem.targets] = rack_of
+    rack_numbers = np.where(problem.replicas[rows] >= 0, number_of[problem.replicas[rows]], -1)
+    indices, slots = np.nonzero(rack_numbers >= 0)
+    today = sums_at((len(rows), least.shape[1]), (indices, rack_numbers[indices, slots]))
+    wide_bounds = np.hstack([np.minimum(least[kinds[rows]], today), np.maximum(most[kinds[rows]], today)])
+    wide_bounds, of_row = np.unique(wide_bounds, axis=0, return_inverse=True)
     kinds = kinds.copy()
     kinds[rows] = len(least) + of_row.reshape(-1)
-    lows, highs = np.split(wide.astype(least.dtype), 2, axis=1)
+    lows, highs = np.split(wide_bounds.astype(least.dtype), 2, axis=1)
     return np.concatenate([least, lows]), np.concatenate([most, highs]), kinds
 
 
@@ -58,11 +61,11 @@ def as_even_as_today(problem: Problem, replicas: IntArray) -> BoolArray:
     """(P,): partitions that are uneven today and, with these replicas (P, W), have in each rack a number of replicas
     between today's and that of the most even spread, inclusive.
     """
-    found, rows = np.zeros(problem.rows, dtype=bool), np.flatnonzero(uneven_racks(problem, problem.replicas))
+    is_even, rows = np.zeros(problem.rows, dtype=bool), np.flatnonzero(uneven_racks(problem, problem.replicas))
     if len(rows):
-        now, (least, most) = _by_rack(replicas[rows], problem), _limits(problem, rows)
-        found[rows] = ((least <= now) & (now <= most)).all(axis=0)
-    return found
+        today, (least, most) = _by_rack(replicas[rows], problem), _limits(problem, rows)
+        is_even[rows] = ((least <= today) & (today <= most)).all(axis=0)
+    return is_even
 
 
 def limits_in_racks(problem: Problem) -> LongArray | None:
@@ -99,9 +102,11 @@ def _rack_sizes(problem: Problem, rows: LongArray) -> IntArray:
     sizes = (problem.open_targets.astype(np.int64) @ of_racks.astype(np.int64)).T[:, problem.topic_of[rows]]
     if problem.cordoned is not None:
         for broker in np.flatnonzero(problem.targets & problem.cordoned).tolist():
-            held = (problem.replicas[rows] == broker).any(axis=1)
+            has_replica = (problem.replicas[rows] == broker).any(axis=1)
             sizes[names[broker]] += (
-                held if problem.allowed is None else held & problem.allowed[problem.topic_of[rows], broker]
+                has_replica
+                if problem.allowed is None
+                else has_replica & problem.allowed[problem.topic_of[rows], broker]
             )
     return sizes
 

@@ -31,14 +31,14 @@ def with_slots(problem: Problem, groups: Sequence[tuple[str, ...]], topics: Sequ
     if not groups:
         return problem
     group_of = np.full(len(topics), -1, dtype=np.int64)
-    for at, patterns in enumerate(groups):
-        group_of[[not each.deleting and matches_any(each.name, patterns) for each in topics]] = at
-    stays = (problem.leaders < 0) & ~problem.is_new & ~problem.movable
-    of_row = np.where(stays, -1, group_of[problem.topic_of])
+    for index, patterns in enumerate(groups):
+        group_of[[not each.deleting and matches_any(each.name, patterns) for each in topics]] = index
+    is_fixed = (problem.leaders < 0) & ~problem.is_new & ~problem.movable
+    of_row = np.where(is_fixed, -1, group_of[problem.topic_of])
     keys = of_row * (1 + int(problem.partition_ids.max(initial=0))) + problem.partition_ids
-    _, found, sizes = np.unique(np.where(of_row < 0, -1, keys), return_inverse=True, return_counts=True)
-    found = found.reshape(-1)
-    problem = replace(problem, together=np.where((of_row < 0) | (sizes[found] < 2), -1, found).astype(np.int32))
+    _, slots, sizes = np.unique(np.where(of_row < 0, -1, keys), return_inverse=True, return_counts=True)
+    slots = slots.reshape(-1)
+    problem = replace(problem, together=np.where((of_row < 0) | (sizes[slots] < 2), -1, slots).astype(np.int32))
     return replace(problem, forced=problem.forced | without_common_broker(problem))
 
 
@@ -49,18 +49,19 @@ def common_brokers(problem: Problem, replicas: IntArray) -> tuple[IntArray, IntA
     """
     together = problem.slot_of
     rows = np.flatnonzero((together >= 0) & (replicas[:, 0] >= 0))
-    first = np.arange(replicas.shape[1]) == 0
+    is_first = np.arange(replicas.shape[1]) == 0
     able = may_lead(problem, replicas, rows)
     if problem.leader_ranks is not None:
         able &= replica_ranks(problem, problem.leader_ranks, replicas[rows], rows) < NEVER_LEADS
-    able = np.where(problem.movable[rows, None], able, first)
-    at, columns = np.nonzero(able)
+    able = np.where(problem.movable[rows, None], able, is_first)
+    indices, columns = np.nonzero(able)
     keys, counts = np.unique(
-        together[rows[at]].astype(np.int64) * len(problem.targets) + replicas[rows[at], columns], return_counts=True
+        together[rows[indices]].astype(np.int64) * len(problem.targets) + replicas[rows[indices], columns],
+        return_counts=True,
     )
     slot, broker = np.divmod(keys, len(problem.targets))
-    every = problem.targets[broker] & (counts == np.bincount(together[rows], minlength=1)[slot])
-    return slot[every], broker[every]
+    leads_all = problem.targets[broker] & (counts == np.bincount(together[rows], minlength=1)[slot])
+    return slot[leads_all], broker[leads_all]
 
 
 def without_common_broker(problem: Problem) -> BoolArray:
@@ -74,8 +75,8 @@ def without_common_broker(problem: Problem) -> BoolArray:
     if problem.out_of_sync is not None:
         several = np.unique(problem.together[led_by_several(problem, problem.replicas)])
         slot = slot[~(problem.out_of_sync[broker] & np.isin(slot, several))]
-    led = np.isin(problem.together, slot) | ~np.isin(problem.together, problem.together[~problem.is_new])
-    return (problem.together >= 0) & ~led & problem.movable
+    has_leader = np.isin(problem.together, slot) | ~np.isin(problem.together, problem.together[~problem.is_new])
+    return (problem.together >= 0) & ~has_leader & problem.movable
 
 
 def without_waiting(together: IntArray, waiting: BoolArray) -> IntArray:
@@ -83,18 +84,18 @@ def without_waiting(together: IntArray, waiting: BoolArray) -> IntArray:
     return np.where(np.isin(together, together[waiting]), -1, together)
 
 
-def kept_leaders(problem: Problem, placed: IntArray) -> IntArray:
+def kept_leaders(problem: Problem, assignment: IntArray) -> IntArray:
     """(S,): the broker that must lead a slot with partitions to be made; -1 if any may. If only forced partitions move,
     new partitions get the leader that the slot's others share.
     """
     together = problem.slot_of
-    kept = np.full(int(together.max(initial=0)) + 1, -1)
-    leaders = np.where(problem.is_new, -1, placed[:, 0])
+    slot_leaders = np.full(int(together.max(initial=0)) + 1, -1)
+    leaders = np.where(problem.is_new, -1, assignment[:, 0])
     if problem.forced_only:
         follow = np.isin(together, together[problem.is_new & (together >= 0)])
         rows = np.flatnonzero(follow & (leaders >= 0) & ~led_by_several(problem, leaders[:, None]))
-        kept[together[rows]] = leaders[rows]
-    return kept
+        slot_leaders[together[rows]] = leaders[rows]
+    return slot_leaders
 
 
 def caps_of_slots(problem: Problem) -> LongArray:
@@ -103,6 +104,6 @@ def caps_of_slots(problem: Problem) -> LongArray:
     if problem.lifts_leader_caps:
         caps[1] = UNCAPPED
     else:
-        others = problem.leaders[~problem.may_lead_anew & (problem.slot_of < 0)]
-        caps[1] -= np.bincount(others[others >= 0], minlength=caps.shape[1])
+        other_leaders = problem.leaders[~problem.may_lead_anew & (problem.slot_of < 0)]
+        caps[1] -= np.bincount(other_leaders[other_leaders >= 0], minlength=caps.shape[1])
     return caps

@@ -227,7 +227,7 @@ def _notes(spec: Spec, cases: Sequence[GrowthCase]) -> Iterator[str]:
 def _unlike_retention(forecast: Forecast) -> Iterator[str]:
     """Topics whose bytes today are far from what their rates write within their retention."""
     problem = forecast.problem
-    retained = np.minimum(problem.bytes_in_per_sec * forecast.age_today * MONTH_SECONDS, forecast.cap)
+    retained = np.minimum(problem.bytes_in_per_sec * forecast.age_today * MONTH_SECONDS, forecast.most_bytes)
     is_limited = (forecast.by_rate > 0) & np.isfinite(retained) & (problem.size_bytes > 0)
     stored, written = (
         np.bincount(problem.topic_of[is_limited], each[is_limited], len(problem.topic_names))

@@ -7,7 +7,7 @@ import json
 import pytest
 from folders import DATA, EXAMPLES
 
-from planner.cli.place_and_seeds import of_file, seeds_document, seeds_view
+from planner.cli.place_and_seeds import read_brokers, seeds_document, seeds_view
 from planner.model.cluster import Partition, Topic
 from planner.model.document_fields import LARGEST_ID
 from planner.report import markdown
@@ -96,7 +96,7 @@ def test_json_is_a_reassignment(planner, tmp_path):
     """--format json prints a reassignment in Kafka's format, which the importer reads back."""
     code, out, _ = planner(*SIX, "--brokers", "0,1,2", *PAIR, "--topic", "topic-test4", "--format", "json")
     (tmp_path / "out.json").write_text(out)
-    (topic,), _, _ = of_file(tmp_path / "out.json")
+    (topic,), _, _ = read_brokers(tmp_path / "out.json")
 
     assert 0 == code
     assert {"partitions", "version"} == set(json.loads(out))

@@ -175,7 +175,7 @@ def test_every_command_can_be_interrupted_at_any_moment(name: str, inputs: Path,
     number = signal.SIGTERM if len(name) % 2 else signal.SIGINT
     whole, *interrupted = signalled(tmp_path, number, steps, typed)
     assert 0 == whole["code"], whole["said"]
-    line = f"planner: interrupted ({number.name}); {interrupts._LEFT}"
+    line = f"planner: interrupted ({number.name}); {interrupts._NOTHING_LEFT}"
     before, after = signalled_commands.digests(tmp_path), whole["files"]
     parts = by_folder({*before, *after}) if name == "fleet" else [{*before, *after}]
     assert len(interrupted) > 1
@@ -230,7 +230,11 @@ def test_whatif_can_be_interrupted_in_any_phase(phase: str, tmp_path: Path) -> N
         f"main(['whatif', {str(example)!r}, '--engine', 'local', '--candidates', '50', '--out', 'plan'])\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (130, "", f"planner: interrupted (SIGINT); {interrupts._LEFT}\n") == (ran.returncode, ran.stdout, ran.stderr)
+    assert (130, "", f"planner: interrupted (SIGINT); {interrupts._NOTHING_LEFT}\n") == (
+        ran.returncode,
+        ran.stdout,
+        ran.stderr,
+    )
     assert [] == list(tmp_path.iterdir())
 
 
@@ -293,7 +297,7 @@ def test_a_system_without_proc_is_asked_by_ps(monkeypatch: pytest.MonkeyPatch, t
     ps.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(interrupts, "Path", lambda _: Path("/nowhere"))
-    assert [1, 345, 99999] == list(interrupts._all())
+    assert [1, 345, 99999] == list(interrupts._process_ids())
 
 
 # Like a sweep: arrays of some hundred kilobytes, several at a time, many times.

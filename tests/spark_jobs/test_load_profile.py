@@ -86,7 +86,7 @@ def test_many_small_captures_are_one_piece(spark: Any, tmp_path: Path) -> None:
         (tmp_path / f"offsets-2026-11-20T{hour:02}:00:00Z.txt").write_text(f"orders:0:{hour}\n")
 
     with load_profile._settings(spark):
-        measures = load_sources.read(spark, [str(tmp_path)], {}).measures
+        measures = load_sources.read_sources(spark, [str(tmp_path)], {}).measures
 
         assert measures is not None
         assert 1 == measures.rdd.getNumPartitions()

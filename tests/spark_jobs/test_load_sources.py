@@ -28,7 +28,7 @@ EXPECTED = [("a", 0, AT, 12, None, 7), ("b", 3, AT, -1, None, None), ("c", 1, AT
 
 def samples(spark: Any, file: Path, **names: str) -> list[tuple[object, ...]]:
     """The samples of a table, sorted."""
-    tables = load_sources.read(spark, [str(file)], names).tables
+    tables = load_sources.read_sources(spark, [str(file)], names).tables
     assert tables is not None
     return sorted(tuple(row)[:6] for row in tables.collect())
 
@@ -80,7 +80,7 @@ def test_a_header_that_cannot_be_one_is_refused(spark: Any, tmp_path: Path, cont
     (tmp_path / "t.csv").write_bytes(content)
 
     with pytest.raises(PlannerError) as caught:
-        load_sources.read(spark, [str(tmp_path / "t.csv")], {})
+        load_sources.read_sources(spark, [str(tmp_path / "t.csv")], {})
     assert why in str(caught.value)
 
 
@@ -92,10 +92,10 @@ def test_columns_that_are_not_read_are_told_if_a_measured_one_is_missing(spark: 
     assert [
         f"{file}: no column bytes_in_per_sec; not read: 'bytes_in'; if one of these is meant: "
         "--column bytes_in_per_sec=COLUMN"
-    ] == load_sources.read(spark, [str(file)], {}).notes
-    assert [] == load_sources.read(spark, [str(file)], {"bytes_in_per_sec": "bytes_in"}).notes
+    ] == load_sources.read_sources(spark, [str(file)], {}).notes
+    assert [] == load_sources.read_sources(spark, [str(file)], {"bytes_in_per_sec": "bytes_in"}).notes
     (tmp_path / "cut.json").write_text('{"time": 1, "topic": "a", "partition": 0, "size_bytes": 1}\n{"time": 2')
-    assert [] == load_sources.read(spark, [str(tmp_path / "cut.json")], {}).notes
+    assert [] == load_sources.read_sources(spark, [str(tmp_path / "cut.json")], {}).notes
 
 
 def test_a_column_without_a_name_is_left_out(spark: Any, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_column_that_lacks_is_named(
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "t.parquet")
 
     with pytest.raises(PlannerError) as caught:
-        load_sources.read(spark, [str(tmp_path / "t.parquet")], names)
+        load_sources.read_sources(spark, [str(tmp_path / "t.parquet")], names)
     assert why in str(caught.value)
 
 
@@ -146,7 +146,7 @@ def test_rows_that_are_no_samples_have_no_time(spark: Any, tmp_path: Path) -> No
     rows += [{"time": -5, "topic": "a", "partition": 0, "size_bytes": 1}]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
 
-    tables = load_sources.read(spark, [str(tmp_path / "t.parquet")], {}).tables
+    tables = load_sources.read_sources(spark, [str(tmp_path / "t.parquet")], {}).tables
     assert tables is not None
     assert [("ok.A_1-x", AT)] == [(row.topic, row["at"]) for row in tables.collect() if row["at"] is not None]
 
@@ -179,7 +179,7 @@ def test_a_column_of_a_wrong_type_is_named(spark: Any, tmp_path: Path, row: dict
         assert samples(spark, tmp_path / "t.parquet")
         return
     with pytest.raises(PlannerError) as caught:
-        load_sources.read(spark, [str(tmp_path / "t.parquet")], {})
+        load_sources.read_sources(spark, [str(tmp_path / "t.parquet")], {})
     assert f"t.parquet: {why}" in str(caught.value)
 
 
@@ -192,7 +192,7 @@ def test_a_folder_of_captures_is_read_file_by_file(spark: Any, tmp_path: Path) -
     (tmp_path / "offsets-2026-11-20T10:00:00Z.txt").write_text("a:0:100\n")
     (tmp_path / "offsets-2026-11-20T11:00:00Z.txt").write_text("")
 
-    measures = load_sources.read(spark, [str(tmp_path)], {}).measures
+    measures = load_sources.read_sources(spark, [str(tmp_path)], {}).measures
     assert measures is not None
     found = sorted((row.kind, row.topic, row.partition, row["at"], row.value) for row in measures.collect())
     assert [("offset", "a", 0, AT, 100.0), ("size", "a", 0, AT, 7.0)] == found
@@ -204,7 +204,7 @@ def test_a_folder_of_tables_and_other_files_is_refused(spark: Any, tmp_path: Pat
     (tmp_path / "offsets.txt").write_text("a:0:100\n")
 
     with pytest.raises(PlannerError, match=r"has files of several kinds, offsets.txt and rows.parquet; allowed"):
-        load_sources.read(spark, [str(tmp_path)], {})
+        load_sources.read_sources(spark, [str(tmp_path)], {})
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_folder_of_an_export_and_other_metrics_is_refused(
     (tmp_path / "a.jsonl").write_text(json.dumps({"metric": metric, "values": [7], "timestamps": [1000 * AT]}))
     (tmp_path / "b-2026-11-20T10:00:00Z.txt").write_text("".join(f"a:{partition}:100\n" for partition in range(lines)))
 
-    measures = load_sources.read(spark, [str(tmp_path)], {}).measures
+    measures = load_sources.read_sources(spark, [str(tmp_path)], {}).measures
     assert measures is not None
     with pytest.raises(PlannerError, match=message), load_sources.read_faults_named(spark):
         measures.collect()
@@ -239,9 +239,9 @@ def test_a_file_given_twice_is_refused(spark: Any, tmp_path: Path) -> None:
     file = written(tmp_path, "parquet")
 
     with pytest.raises(PlannerError, match=r"rows.parquet: is given twice"):
-        load_sources.read(spark, [str(file), str(file)], {})
+        load_sources.read_sources(spark, [str(file), str(file)], {})
     with pytest.raises(PlannerError, match=r"rows.parquet: is given twice"):
-        load_sources.read(spark, [str(tmp_path), str(file)], {})
+        load_sources.read_sources(spark, [str(tmp_path), str(file)], {})
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_what_cannot_be_read_is_refused(spark: Any, tmp_path: Path, name: str, c
         (tmp_path / name).write_bytes(content)
 
     with pytest.raises(PlannerError) as caught:
-        load_sources.read(spark, [str(tmp_path / name)], {})
+        load_sources.read_sources(spark, [str(tmp_path / name)], {})
     assert name in str(caught.value)
     assert "allowed: a Parquet, CSV or JSON-lines table" in str(caught.value)
     assert "file:" not in str(caught.value)

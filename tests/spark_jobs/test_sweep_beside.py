@@ -104,8 +104,8 @@ def test_a_session_without_work_is_closed() -> None:
 def parts(spark: Any, fleet: Any, done: sweep.Done, *_: Any) -> Any:
     """What the tasks would keep of each sweep, computed in this process."""
     numbers = [
-        [each for each in range(first, len(search.candidates)) if number not in done.asked or each != ASKED]
-        for number, (search, first) in enumerate(zip(fleet, done.first, strict=True))
+        [each for each in range(first, len(search.candidates)) if number not in done.asked_sweeps or each != ASKED]
+        for number, (search, first) in enumerate(zip(fleet, done.done_counts, strict=True))
     ]
     return [evaluate.scored(*each[:2], np.array(left, dtype=int)) for each, left in zip(fleet, numbers, strict=True)]
 
@@ -177,11 +177,11 @@ def test_the_driver_evaluates_candidates_until_the_workers_are_ready(
     with spark_jvm.opened(opening_session([], lambda: may_open.wait(20))) as opens:
         found = sweep.run_beside(opens, [Search(PROBLEM, EVERY, each) for each in written], helps=count)
     assert [evaluate.run(PROBLEM, EVERY)] * 2 == list(found)
-    assert frozenset({0, 1}) == left[0].asked
-    assert left[0].first[0] > ready_after or left[0].first[0] == 40
+    assert frozenset({0, 1}) == left[0].asked_sweeps
+    assert left[0].done_counts[0] > ready_after or left[0].done_counts[0] == 40
     # The tasks are replaced and write no rows, so these are the driver's.
     rows = [sorted(pq.read_table(tmp_path / name)["candidate"].to_pylist()) for name in "ab"]
-    assert [sorted({*range(first), ASKED}) for first in left[0].first] == rows
+    assert [sorted({*range(first), ASKED}) for first in left[0].done_counts] == rows
 
 
 def test_a_session_that_came_too_late_is_released(monkeypatch: pytest.MonkeyPatch) -> None:

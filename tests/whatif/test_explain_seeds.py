@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from placement_requests import requests
 
-from planner.cli.place_and_seeds import of_file
+from planner.cli.place_and_seeds import read_brokers
 from planner.model.cluster import Partition, Topic
 from planner.strategies import kafka_classic
 from planner.whatif import explain_seeds
@@ -246,7 +246,7 @@ def test_a_single_replica_leaves_the_shift_open():
 
 def test_a_real_cluster_with_racks():
     """All topics made by a ZooKeeper cluster of four brokers in two racks are explained."""
-    found = explain_seeds.explain(of_file(ZOOKEEPER)[0], RACKS)
+    found = explain_seeds.explain(read_brokers(ZOOKEEPER)[0], RACKS)
 
     assert {"exact"} == {each.verdict for each in found}
 
@@ -254,7 +254,7 @@ def test_a_real_cluster_with_racks():
 def test_a_real_kraft_cluster():
     """Topics of a KRaft cluster have no pair, and are recognized as KRaft's, not as edited by hand."""
     brokers = [(broker, f"rack{(broker - 1) % 3}") for broker in range(1, 7)]
-    found = {each.topic: each.verdict for each in explain_seeds.explain(of_file(KRAFT)[0], brokers)}
+    found = {each.topic: each.verdict for each in explain_seeds.explain(read_brokers(KRAFT)[0], brokers)}
 
     assert "exact" == found.pop("dead-letter")  # one partition: any placement of it has a pair
     assert {"striped"} == set(found.values())

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.inputs.importers.state_parts import TOPIC_NAME, BrokerSeen, Rank, StatePart
+from planner.inputs.importers.state_parts import TOPIC_NAME, Rank, RegisteredBroker, StatePart
 from planner.model.cluster import INHERITED, MIN_INSYNC, OF_TOPIC, Config, largest_min_insync
 from planner.model.errors import Finding, ImportStateError, Place
 
@@ -66,41 +66,47 @@ def recognizes_configs(text: str) -> bool:
 
 def read_configs(text: str, file: str) -> StatePart:
     """The configurations in the text. ImportStateError names each line that isn't a heading or a key with its value."""
-    found, findings = _ReadConfigs(), list[Finding]()
+    configs, findings = _ReadConfigs(), list[Finding]()
     heading = None
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.rstrip("\r")
         place = Place(file, number, 1)
-        begins = _HEADING.fullmatch(line.rstrip())
-        if begins is not None:
-            heading = begins
+        new_heading = _HEADING.fullmatch(line.rstrip())
+        if new_heading is not None:
+            heading = new_heading
             _, kind, name, _ = heading.groups()
-            if kind == "topic" and (name in found.topics or not TOPIC_NAME.fullmatch(name)):
+            if kind == "topic" and (name in configs.topics or not TOPIC_NAME.fullmatch(name)):
                 message = f"the topic is here twice, or no topic can have this name; {_ALLOWED}"
                 findings.append(Finding(place, name[:60], message))
             if kind == "topic":
-                found.topics.setdefault(name, {})
+                configs.topics.setdefault(name, {})
             elif kind == "broker":
-                found.brokers.append({})
+                configs.brokers.append({})
         elif heading is not None and line.strip():
             entry = _LINE.fullmatch(line)
             if entry is None:
                 findings.append(Finding(place, "", f"{line.strip()[:60]!r} isn't a key with its value; {_ALLOWED}"))
             else:
-                _add_entry(heading, entry, found)
+                _add_entry(heading, entry, configs)
     if findings:
         raise ImportStateError(findings)
-    own = {topic: tuple(sorted(config.items())) for topic, config in found.topics.items()}
-    alike = set.intersection(*(set(each.items()) for each in found.brokers)) if found.brokers else ()
-    defaults = {**found.cluster, **dict(alike), **found.inherited}
-    least, notes = largest_min_insync(each.get(MIN_INSYNC) for each in (defaults, found.cluster, *found.brokers))
+    by_topic = {topic: tuple(sorted(config.items())) for topic, config in configs.topics.items()}
+    alike = set.intersection(*(set(each.items()) for each in configs.brokers)) if configs.brokers else ()
+    defaults = {**configs.cluster, **dict(alike), **configs.inherited}
+    least, notes = largest_min_insync(each.get(MIN_INSYNC) for each in (defaults, configs.cluster, *configs.brokers))
     config_defaults = tuple(sorted((defaults | least).items()))
     return StatePart(
-        TITLE, file, Rank.CLUSTER, configs=own, config_defaults=config_defaults, notes=notes, cordoned=found.cordoned
+        TITLE,
+        file,
+        Rank.CLUSTER,
+        configs=by_topic,
+        config_defaults=config_defaults,
+        notes=notes,
+        cordoned=configs.cordoned,
     )
 
 
-def _add_entry(heading: re.Match[str], entry: re.Match[str], found: _ReadConfigs) -> None:
+def _add_entry(heading: re.Match[str], entry: re.Match[str], configs: _ReadConfigs) -> None:
     """Adds one key of the topic, of the broker, or of all brokers that the heading is about."""
     _, kind, name, _ = heading.groups()
     key, value, listed = entry.groups()
@@ -109,17 +115,17 @@ def _add_entry(heading: re.Match[str], entry: re.Match[str], found: _ReadConfigs
     source = synonyms[0][0] if synonyms else ""
     if kind == "topic":
         if source == OF_TOPIC and value:
-            found.topics[name][key] = value
+            configs.topics[name][key] = value
         # A topic's own value hides the inherited one, which other topics have; it follows in `synonyms`.
-        inherited = next(((name, text) for where, name, text in synonyms if where in INHERITED), None)
+        inherited = next(((name, text) for origin, name, text in synonyms if origin in INHERITED), None)
         if source in INHERITED:
-            found.inherited.setdefault(key, value)
+            configs.inherited.setdefault(key, value)
         elif inherited is not None and inherited[0] == key:
-            found.inherited.setdefault(key, inherited[1])
+            configs.inherited.setdefault(key, inherited[1])
     elif kind == "broker" and key == CORDONED and name.isdecimal():
-        found.cordoned |= cordoned(int(name), value)
+        configs.cordoned |= cordoned(int(name), value)
     elif key in _BROKERS_NAMES and source in INHERITED:
-        (found.brokers[-1] if kind == "broker" else found.cluster)[_BROKERS_NAMES[key]] = value
+        (configs.brokers[-1] if kind == "broker" else configs.cluster)[_BROKERS_NAMES[key]] = value
 
 
 def cordoned(broker: int, value: str) -> dict[int, tuple[str, ...]]:
@@ -148,18 +154,18 @@ def read_brokers(text: str, file: str) -> StatePart:
     KRaft. A rack named `null` can't be distinguished from no rack, because Kafka prints both the same.
     """
     lines = list(_BROKER.finditer(text))
-    seen = tuple(
-        BrokerSeen(
+    brokers = tuple(
+        RegisteredBroker(
             Place(file, text.count("\n", 0, line.start()) + 1, 1),
             int(line[1]),
             None if line[2] in ("null", "") else line[2],
         )
         for line in lines
     )
-    ids = [broker.id for broker in seen]
-    for at, broker in enumerate(seen):
-        if broker.id in ids[:at]:
+    ids = [broker.id for broker in brokers]
+    for index, broker in enumerate(brokers):
+        if broker.id in ids[:index]:
             raise ImportStateError([Finding(broker.place, "", f"broker {broker.id} is here twice; allowed: once")])
     fenced = [line[1] for line in lines if line[3] == "true"]
     notes = tuple(f"broker {broker} is fenced by {file}: it is down, or not yet up" for broker in fenced)
-    return StatePart("kafka-broker-api-versions", file, Rank.CLUSTER, brokers=seen, notes=notes)
+    return StatePart("kafka-broker-api-versions", file, Rank.CLUSTER, brokers=brokers, notes=notes)

@@ -41,7 +41,7 @@ class _GroupLines:
 
 def parse(text: str, file: str) -> tuple[DescribedGroup, ...]:
     """The groups, by name. ImportStateError names each line that can't be read."""
-    found: dict[str, _GroupLines] = {}
+    group_lines: dict[str, _GroupLines] = {}
     findings: list[Finding] = []
     columns: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -54,16 +54,16 @@ def parse(text: str, file: str) -> tuple[DescribedGroup, ...]:
             raise ImportStateError([Finding(Place(file, number, 1), "", message)])
         elif not _CHATTER.match(line) and not [*_lacking(columns)]:
             try:
-                _add_row(_cells(columns, line), found)
+                _add_row(_cells(columns, line), group_lines)
             except ValueError as error:
                 findings.append(Finding(Place(file, number, 1), "", f"{error}; {_HINT}"))
-    findings += [*_owned_twice(found, file)]
-    if not found and not findings:
+    findings += [*_owned_twice(group_lines, file)]
+    if not group_lines and not findings:
         findings.append(Finding(Place(file, 1, 1), "", f"no group is described; {_HINT}"))
     if findings:
         raise ImportStateError(findings)
     groups = []
-    for name, group in sorted(found.items()):
+    for name, group in sorted(group_lines.items()):
         members = {member: tuple(sorted(owned)) for member, owned in sorted(group.owned.items())}
         groups.append(DescribedGroup(name, group.assignor, members, tuple(sorted(group.topics))))
     return tuple(groups)
@@ -101,10 +101,10 @@ def _cells(columns: Sequence[str], line: str) -> dict[str, str]:
     return cells
 
 
-def _add_row(cells: Mapping[str, str], found: dict[str, _GroupLines]) -> None:
-    group = found.setdefault(cells["GROUP"], _GroupLines())
+def _add_row(cells: Mapping[str, str], group_lines: dict[str, _GroupLines]) -> None:
+    group = group_lines.setdefault(cells["GROUP"], _GroupLines())
     # Old versions of kafka-consumer-groups may have the same heading, but their assignments have no colon.
-    if _is_share([*cells]) and (":" in (of := cells.get("ASSIGNMENT", "")) or not of):
+    if _is_share([*cells]) and (":" in (assigned := cells.get("ASSIGNMENT", "")) or not assigned):
         group.assignor = SHARED
         if "CONSUMER-ID" not in cells:
             group.topics |= {cells["TOPIC"]} if "TOPIC" in cells else set()
@@ -147,13 +147,13 @@ def _partition(text: str) -> int:
     return int(text)
 
 
-def _owned_twice(found: Mapping[str, _GroupLines], file: str) -> Iterator[Finding]:
+def _owned_twice(group_lines: Mapping[str, _GroupLines], file: str) -> Iterator[Finding]:
     """Findings for partitions that two members of a group own, because the file has two states of the group."""
-    for name in sorted(name for name, group in found.items() if group.assignor != SHARED):
+    for name in sorted(name for name, group in group_lines.items() if group.assignor != SHARED):
         owner: dict[PartitionKey, str] = {}
-        for member, held in sorted(found[name].owned.items()):
-            for topic, partition in sorted(held):
-                first = owner.setdefault((topic, partition), member)
-                if first != member:
-                    message = f"{topic}-{partition} of group {name} is owned by {first!r} and by {member!r}"
+        for member, owned in sorted(group_lines[name].owned.items()):
+            for topic, partition in sorted(owned):
+                first_member = owner.setdefault((topic, partition), member)
+                if first_member != member:
+                    message = f"{topic}-{partition} of group {name} is owned by {first_member!r} and by {member!r}"
                     yield Finding(Place(file), name, f"{message}; allowed: one state of each group")

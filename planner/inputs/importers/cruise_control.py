@@ -41,20 +41,20 @@ def read_part(text: str, file: str) -> StatePart:
     value, place = read_alone(text, file)
     if "KafkaPartitionState" not in value:
         proposals = items(value, "proposals")
-        entries = sound(_proposal(item, f"proposals[{at}]", place) for at, item in enumerate(proposals))
+        entries = sound(_proposal(item, f"proposals[{index}]", place) for index, item in enumerate(proposals))
         return StatePart("Cruise Control's proposals", file, entries=tuple(entries), leaders_known=True)
     state = value["KafkaPartitionState"]
     # A partition may be in several lists, with the same values.
-    found: dict[PartitionKey, AssignmentEntry] = {}
+    by_partition: dict[PartitionKey, AssignmentEntry] = {}
     for name in _LISTS:
         key = f"KafkaPartitionState.{name}"
-        for entry in sound(_partition(item, f"{key}[{at}]", place) for at, item in enumerate(items(state, name))):
-            found.setdefault((entry.topic, entry.partition.id), entry)
+        for entry in sound(_partition(item, f"{key}[{index}]", place) for index, item in enumerate(items(state, name))):
+            by_partition.setdefault((entry.topic, entry.partition.id), entry)
     if not isinstance(state, dict) or not isinstance(state.get("other"), list):
         message = "the partitions without problems are left out; allowed: the answer with verbose=true"
         raise ImportStateError([Finding(place, "KafkaPartitionState.other", message)])
     title = "Cruise Control's kafka_cluster_state"
-    return StatePart(title, file, entries=tuple(found.values()), leaders_known=True, whole=True)
+    return StatePart(title, file, entries=tuple(by_partition.values()), leaders_known=True, complete=True)
 
 
 def is_proposals(text: str) -> bool:
@@ -71,17 +71,19 @@ def read_proposals(text: str, file: str) -> tuple[StatePart, StatePart]:
     if not proposals:
         message = "no proposals; allowed: what proposals?json=true answers, with at least one"
         raise ImportStateError([Finding(place, "proposals", message)])
-    found = read_part(text, file)
-    placed = zip(proposals, found.entries, item_places(text, "proposals", 0, file), strict=False)
-    wrong = "aren't replicas; allowed: a list of brokers' ids"
+    today = read_part(text, file)
+    with_places = zip(proposals, today.entries, item_places(text, "proposals", 0, file), strict=False)
+    problem = "aren't replicas; allowed: a list of brokers' ids"
     # A partition is led by the first of its new replicas.
     entries = sound(
-        AssignmentEntry(place, entry.key, entry.topic, Partition(entry.partition.id, tuple(new), new[0]))
-        if is_ids(new := item.get("newReplicas")) and new
-        else Finding(place, f"{entry.key}.newReplicas", f"{shown(new)} {wrong}")
-        for item, entry, place in placed
+        AssignmentEntry(
+            place, entry.key, entry.topic, Partition(entry.partition.id, tuple(new_replicas), new_replicas[0])
+        )
+        if is_ids(new_replicas := item.get("newReplicas")) and new_replicas
+        else Finding(place, f"{entry.key}.newReplicas", f"{shown(new_replicas)} {problem}")
+        for item, entry, place in with_places
     )
-    return replace(found, entries=tuple(entries)), found
+    return replace(today, entries=tuple(entries)), today
 
 
 def _partition(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
@@ -94,24 +96,24 @@ def _partition(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
 
 
 def _proposal(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
-    about = item.get("topicPartition") if isinstance(item, dict) else None
-    match about:
+    topic_partition = item.get("topicPartition") if isinstance(item, dict) else None
+    match topic_partition:
         case dict():
-            named = (about.get("topic"), about.get("partition"))
-        case str() if re.fullmatch(r".+-[0-9]{1,10}", about, re.ASCII):
-            topic, _, number = about.rpartition("-")
-            named = (topic, int(number))
+            partition_key = (topic_partition.get("topic"), topic_partition.get("partition"))
+        case str() if re.fullmatch(r".+-[0-9]{1,10}", topic_partition, re.ASCII):
+            topic, _, number = topic_partition.rpartition("-")
+            partition_key = (topic, int(number))
         case _:
-            message = f"{shown(about)} isn't a partition; allowed: topic-partition"
+            message = f"{shown(topic_partition)} isn't a partition; allowed: topic-partition"
             return Finding(place, f"{key}.topicPartition", message)
-    return _entry(item, named, ("oldLeader", "oldReplicas"), (key, place), None)
+    return _entry(item, partition_key, ("oldLeader", "oldReplicas"), (key, place), None)
 
 
 def _entry(
-    item: dict[str, Any], named: tuple[Any, Any], keys: tuple[str, str], where: tuple[str, Place], isr: Any
+    item: dict[str, Any], partition_key: tuple[Any, Any], keys: tuple[str, str], location: tuple[str, Place], isr: Any
 ) -> AssignmentEntry | Finding:
-    """The partition `named` (topic, id), whose leader and replicas are under `keys`."""
-    (topic, number), (key, place) = named, where
+    """The partition `partition_key` (topic, id), whose leader and replicas are under `keys`."""
+    (topic, number), (key, place) = partition_key, location
     leader, replicas = (item.get(each) for each in keys)
     if not isinstance(topic, str) or not is_id(number):
         return Finding(place, key, f"{shown(topic)}, {shown(number)} isn't a partition; allowed: a topic and an id")
@@ -119,6 +121,6 @@ def _entry(
         return Finding(place, f"{key}.{keys[0]}", f"{shown(leader)} isn't a broker; allowed: an id, or -1")
     if not is_ids(replicas) or not replicas:
         return Finding(place, f"{key}.{keys[1]}", f"{shown(replicas)} aren't replicas; allowed: a list of brokers' ids")
-    known = None if isr is None else tuple(isr)
-    partition = Partition(number, tuple(replicas), None if leader == -1 else leader, known)
+    in_sync = None if isr is None else tuple(isr)
+    partition = Partition(number, tuple(replicas), None if leader == -1 else leader, in_sync)
     return AssignmentEntry(place, key, topic, partition)

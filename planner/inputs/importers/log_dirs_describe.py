@@ -42,18 +42,17 @@ def recognizes(text: str) -> bool:
 def read_part(text: str, file: str) -> StatePart:
     """The sizes, (topic, partition) to the bytes of its largest replica, and notes on log dirs with an error.
 
-    Replicas that are moving between log dirs (`isFuture`) are incomplete and don't count. ImportStateError names each
-    bad entry.
+    Replicas moving between log dirs (`isFuture`) are incomplete, so left out. ImportStateError names each bad entry.
     """
     sizes: dict[PartitionKey, int] = {}
     keys: dict[PartitionKey, PartitionKey] = {}
 
     def counted(value: dict[str, Any]) -> object:
         # There may be millions of replicas, so a well-formed one is counted as soon as it is decoded; its key is kept.
-        found = _replica(value, "", Place(file)) if tuple(value) == _KEYS else None
-        if found is None or isinstance(found, Finding):
+        replica = _replica(value, "", Place(file)) if tuple(value) == _KEYS else None
+        if replica is None or isinstance(replica, Finding):
             return value
-        key, size_bytes, moving = found
+        key, size_bytes, moving = replica
         if moving:
             return _MOVING
         sizes[key] = max(size_bytes, sizes.get(key, 0))
@@ -62,10 +61,10 @@ def read_part(text: str, file: str) -> StatePart:
     value, place = _document(text, file, decoder(counted))
     # `items` treats a value that should be a list and isn't as an empty one.
     replicas = sound(
-        _replica(item, f"brokers[{broker_at}].logDirs[{dir_at}].partitions[{at}]", place)
-        for broker_at, broker in enumerate(items(value, "brokers"))
-        for dir_at, log_dir in enumerate(items(broker, "logDirs"))
-        for at, item in enumerate(items(log_dir, "partitions"))
+        _replica(item, f"brokers[{broker_index}].logDirs[{dir_index}].partitions[{index}]", place)
+        for broker_index, broker in enumerate(items(value, "brokers"))
+        for dir_index, log_dir in enumerate(items(broker, "logDirs"))
+        for index, item in enumerate(items(log_dir, "partitions"))
         if item is not _MOVING and not isinstance(item, tuple)
     )
     for key, size_bytes, moving in replicas:
@@ -78,14 +77,16 @@ def read_part(text: str, file: str) -> StatePart:
         for log_dir in items(broker, "logDirs")
         if isinstance(log_dir, dict) and isinstance(log_dir.get("error"), str)
     )
-    read = partial(places, text, file)
-    held, notes = _held(value), tuple(failed)
+    read_log_dirs = partial(places, text, file)
+    by_broker, notes = _replicas_by_broker(value), tuple(failed)
     listed = {broker["broker"] for broker in items(value, "brokers") if is_id(broker.get("broker"))}
-    idle = tuple(sorted(listed - held.keys()))
-    return StatePart(TITLE, file, Rank.CLUSTER, sizes=sizes, size_replicas=held, idle=idle, notes=notes, log_dirs=read)
+    idle = tuple(sorted(listed - by_broker.keys()))
+    return StatePart(
+        TITLE, file, Rank.CLUSTER, sizes=sizes, size_replicas=by_broker, idle=idle, notes=notes, log_dirs=read_log_dirs
+    )
 
 
-def _held(value: object) -> dict[int, tuple[PartitionKey, ...]]:
+def _replicas_by_broker(value: object) -> dict[int, tuple[PartitionKey, ...]]:
     """The partitions that each broker with replicas holds, of those whose keys were kept."""
     return {
         broker["broker"]: tuple(
@@ -110,27 +111,27 @@ def places(text: str, file: str) -> LogDirs:
     brokers: dict[int, tuple[LogDir, ...]] = {}
     replicas: list[ReplicaDir] = []
     findings: list[Finding] = []
-    for at, item in enumerate(items(value, "brokers")):
-        key = f"brokers[{at}]"
+    for index, item in enumerate(items(value, "brokers")):
+        key = f"brokers[{index}]"
         broker = item.get("broker") if isinstance(item, dict) else None
         if not is_id(broker):
             findings.append(Finding(place, f"{key}.broker", f"{broker!r} isn't a broker's id; {_HINT}"))
             continue
         if broker in brokers:
             findings.append(Finding(place, f"{key}.broker", f"{broker} is here twice; allowed: once"))
-        dirs, held = dict[str, LogDir](), dict[PartitionKey, ReplicaDir]()
-        findings += _add_log_dirs(item, key, place, broker, dirs, held)
+        dirs, broker_replicas = dict[str, LogDir](), dict[PartitionKey, ReplicaDir]()
+        findings += _add_log_dirs(item, key, place, broker, dirs, broker_replicas)
         brokers[broker] = tuple(dirs[path] for path in sorted(dirs))
-        replicas += held.values()
+        replicas += broker_replicas.values()
     if findings:
         raise ImportStateError(findings)
     return merged([LogDirs(tuple(brokers.items()), tuple(replicas))])
 
 
-def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[str, Any], Place]:
-    begun = _BEGIN.search(text)
-    start = begun.end() - 1 if begun else max(text.find("{"), 0)
-    value, end = read_object(text, start, file, read)
+def _document(text: str, file: str, parser: JSONDecoder = DECODER) -> tuple[dict[str, Any], Place]:
+    begin = _BEGIN.search(text)
+    start = begin.end() - 1 if begin else max(text.find("{"), 0)
+    value, end = read_object(text, start, file, parser)
     refuse_rest(text, end, file, f"{_HINT} for all brokers at once")
     place = place_of(text, start, file)
     # null and a missing list count as empty.
@@ -138,41 +139,54 @@ def _document(text: str, file: str, read: JSONDecoder = DECODER) -> tuple[dict[s
     for key in ("brokers", "logDirs", "partitions"):
         entries = list(below)
         sound(
-            Finding(place, at[:-1], f"{shown(of)} isn't an object; {_HINT}")
-            for at, of in entries
-            if type(of) is not dict
+            Finding(place, prefix[:-1], f"{shown(node)} isn't an object; {_HINT}")
+            for prefix, node in entries
+            if type(node) is not dict
         )
-        lists = [(f"{at}{key}", entry[key]) for at, entry in entries if entry.get(key) is not None]
-        sound(Finding(place, at, f"{shown(of)} isn't a list; {_HINT}") for at, of in lists if type(of) is not list)
-        below = ((f"{name}[{at}].", entry) for name, of in lists for at, entry in enumerate(of))
+        lists = [(f"{prefix}{key}", entry[key]) for prefix, entry in entries if entry.get(key) is not None]
+        sound(
+            Finding(place, name, f"{shown(listed)} isn't a list; {_HINT}")
+            for name, listed in lists
+            if type(listed) is not list
+        )
+        below = ((f"{name}[{index}].", entry) for name, listed in lists for index, entry in enumerate(listed))
     return value, place
 
 
 def _add_log_dirs(
-    item: Any, key: str, place: Place, broker: int, dirs: dict[str, LogDir], held: dict[PartitionKey, ReplicaDir]
+    item: Any,
+    key: str,
+    place: Place,
+    broker: int,
+    dirs: dict[str, LogDir],
+    replicas: dict[PartitionKey, ReplicaDir],
 ) -> Iterator[Finding]:
-    """Adds a broker's log dirs to `dirs` and its replicas to `held`; yields findings for bad entries."""
+    """Adds a broker's log dirs to `dirs` and its replicas to `replicas`; yields findings for bad entries."""
     moving: dict[PartitionKey, str] = {}
-    for at, entry in enumerate(items(item, "logDirs")):
-        there = f"{key}.logDirs[{at}]"
-        log_dir = _log_dir(entry, there, place)
+    for index, entry in enumerate(items(item, "logDirs")):
+        dir_key = f"{key}.logDirs[{index}]"
+        log_dir = _log_dir(entry, dir_key, place)
         if isinstance(log_dir, Finding) or log_dir.path in dirs:
-            twice = Finding(place, f"{there}.logDir", "is here twice for this broker; allowed: each log dir once")
+            twice = Finding(place, f"{dir_key}.logDir", "is here twice for this broker; allowed: each log dir once")
             yield log_dir if isinstance(log_dir, Finding) else twice
             continue
         dirs[log_dir.path] = log_dir
         for number, each in enumerate(items(entry, "partitions")):
-            found = _replica(each, f"{there}.partitions[{number}]", place)
-            if isinstance(found, Finding):
-                yield found
-            elif found[2]:
-                moving[found[0]] = log_dir.path
-            elif other := held.get(found[0]):
-                message = f"broker {broker} has {partition_name(*found[0])} in {other.path!r} too; allowed: one log dir"
-                yield Finding(place, f"{there}.partitions[{number}]", message)
+            replica = _replica(each, f"{dir_key}.partitions[{number}]", place)
+            if isinstance(replica, Finding):
+                yield replica
+            elif replica[2]:
+                moving[replica[0]] = log_dir.path
+            elif earlier := replicas.get(replica[0]):
+                message = (
+                    f"broker {broker} has {partition_name(*replica[0])} in {earlier.path!r} too; allowed: one log dir"
+                )
+                yield Finding(place, f"{dir_key}.partitions[{number}]", message)
             else:
-                held[found[0]] = ReplicaDir(*found[0], broker, log_dir.path, found[1])
-    held |= {name: replace(held[name], path=path, moving=True) for name, path in moving.items() if name in held}
+                replicas[replica[0]] = ReplicaDir(*replica[0], broker, log_dir.path, replica[1])
+    replicas |= {
+        name: replace(replicas[name], path=path, moving=True) for name, path in moving.items() if name in replicas
+    }
 
 
 def _log_dir(entry: Any, key: str, place: Place) -> LogDir | Finding:

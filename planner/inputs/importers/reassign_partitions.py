@@ -59,7 +59,7 @@ def is_reassignment(text: str) -> bool:
 
 def read_reassignment(text: str, file: str) -> StatePart:
     """The listed partitions; their topics may have more. ImportStateError names each bad entry."""
-    entries, end = _listed(text, text.find(_CURRENT), file)
+    entries, end = _partitions_after(text, text.find(_CURRENT), file)
     if _CURRENT not in text:
         refuse_rest(text, end, file, "allowed: one reassignment, alone")
     return StatePart("a reassignment JSON", file, entries=entries)
@@ -76,26 +76,28 @@ def read_proposed(text: str, file: str) -> tuple[StatePart, StatePart | None]:
     if heading < 0:
         message = f"no {_PROPOSED!r} follows the current one; allowed: all that --generate prints, or one reassignment"
         raise ImportStateError([Finding(place_of(text, text.find(_CURRENT), file), "", message)])
-    entries, end = _listed(text, heading, file)
+    entries, end = _partitions_after(text, heading, file)
     refuse_rest(text, end, file, "allowed: all that --generate prints, alone")
     return StatePart("what --generate prints", file, entries=entries), read_reassignment(text[:heading], file)
 
 
-def _listed(text: str, heading: int, file: str) -> tuple[tuple[AssignmentEntry, ...], int]:
+def _partitions_after(text: str, heading: int, file: str) -> tuple[tuple[AssignmentEntry, ...], int]:
     """The partitions of the first JSON after the position `heading` (below 0: no heading), and where that JSON ends."""
     start = max(text.find("{", max(heading, 0)), 0)
     value, end = read_object(text, start, file)
     version, listed = value.get("version", 1), value.get("partitions")
     if version is True or version != 1 or not isinstance(listed, list) or not listed:
-        what = f"not a reassignment: version is {shown(version)}, partitions {shown(listed)}"
-        message = what + '; allowed: {"version":1,"partitions":[…]} with at least one partition'
+        problem = f"not a reassignment: version is {shown(version)}, partitions {shown(listed)}"
+        message = problem + '; allowed: {"version":1,"partitions":[…]} with at least one partition'
         raise ImportStateError([Finding(place_of(text, start, file), "", message)])
-    placed = zip(listed, item_places(text, "partitions", start, file), strict=False)
-    entries = sound(_reassigned(item, f"partitions[{at}]", place) for at, (item, place) in enumerate(placed))
+    with_places = zip(listed, item_places(text, "partitions", start, file), strict=False)
+    entries = sound(
+        _partition_entry(item, f"partitions[{index}]", place) for index, (item, place) in enumerate(with_places)
+    )
     return tuple(entries), end
 
 
-def _reassigned(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
+def _partition_entry(item: Any, key: str, place: Place) -> AssignmentEntry | Finding:
     if not isinstance(item, dict):
         return Finding(place, key, 'isn\'t a partition; allowed: {"topic":"t","partition":0,"replicas":[1,2]}')
     topic, number, replicas = item.get("topic"), item.get("partition"), item.get("replicas")
@@ -124,8 +126,8 @@ def read_list(text: str, file: str) -> StatePart:
         place = Place(file, number, len(line) - len(line.lstrip()) + 1)
         match = _RUNNING.fullmatch(words)
         if match is None:
-            seen = words if len(words) <= 60 else f"{words[:57]}..."
-            findings.append(Finding(place, "", f"{seen!r} isn't a reassignment; allowed: what {_LIST} prints"))
+            excerpt = words if len(words) <= 60 else f"{words[:57]}..."
+            findings.append(Finding(place, "", f"{excerpt!r} isn't a reassignment; allowed: what {_LIST} prints"))
             continue
         topic, partition, *lists = match.groups()
         replicas, adding, removing = (tuple(map(int, ids.split(","))) if ids else () for ids in lists)
@@ -151,8 +153,8 @@ def read_topics_to_move(text: str, file: str) -> StatePart:
     topics = sound(
         name
         if isinstance(name, str) and TOPIC_NAME.fullmatch(name)
-        else Finding(place, f"topics[{at}].topic", f"{shown(name)} isn't a topic; {_TO_MOVE}")
-        for at, name in enumerate(names)
+        else Finding(place, f"topics[{index}].topic", f"{shown(name)} isn't a topic; {_TO_MOVE}")
+        for index, name in enumerate(names)
     )
     return StatePart("a topics-to-move JSON", file, only_topics=tuple(dict.fromkeys(topics)))
 
@@ -177,4 +179,4 @@ def read_replica_assignment(text: str, file: str, topic: str | None) -> StatePar
         partition = Partition(number, replicas, replicas[0])
         entries.append(AssignmentEntry(place(start), f"{topic}-{number}", topic, partition))
         start += len(brokers) + 1
-    return StatePart("a replica assignment", file, entries=tuple(entries), whole=True)
+    return StatePart("a replica assignment", file, entries=tuple(entries), complete=True)

@@ -63,7 +63,7 @@ LeaderAndIsr = tuple[int | None, tuple[int, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerSeen:
+class RegisteredBroker:
     """A registered broker, with its `broker.rack`, None without one; `source` is the file, as written.
 
     `disk_bytes` is what it may store, None if the source doesn't say it.
@@ -91,8 +91,8 @@ class StatePart:
     """The state according to one source. `title` names this kind of source, `file` is its path as written. Notes use
     `file`, because places may have a path of the machine.
 
-    `entries` are partitions. If `leaders_known` is False, their first replicas count as leaders. If `whole` is False,
-    the source may list only some of a topic's partitions. `only_topics` are the topics that may move, None if not
+    `entries` are partitions. If `leaders_known` is False, their first replicas count as leaders. If not `complete`, the
+    source may list only some of a topic's partitions. `only_topics` are the topics that may move, None if not
     known.
 
     `configs` are topics' own. `effective_configs` are also in force, but the source doesn't say whether the topic sets
@@ -112,10 +112,10 @@ class StatePart:
     configs: Mapping[str, Config] = field(default_factory=dict)
     deleting: frozenset[str] = frozenset()
     leaders_known: bool = False
-    whole: bool = False
-    led: Mapping[PartitionKey, LeaderAndIsr] = field(default_factory=dict)
+    complete: bool = False
+    leaders: Mapping[PartitionKey, LeaderAndIsr] = field(default_factory=dict)
     moving: tuple[RunningReassignment, ...] = ()
-    brokers: tuple[BrokerSeen, ...] = ()
+    brokers: tuple[RegisteredBroker, ...] = ()
     sizes: Mapping[PartitionKey, int] | None = None
     size_replicas: Mapping[int, tuple[PartitionKey, ...]] = field(default_factory=dict)
     idle: tuple[int, ...] = ()
@@ -141,9 +141,9 @@ def largest_sizes(replicas: Iterable[tuple[PartitionKey, int]]) -> dict[Partitio
 def moving_finding(moving: RunningReassignment) -> Finding:
     """The finding that refuses a state with this reassignment in progress."""
     label, brokers = ("Adding", moving.adding) if moving.adding else ("Removing", moving.removing)
-    seen = f" ({label} Replicas: {', '.join(map(str, brokers))})" if brokers else ""
+    detail = f" ({label} Replicas: {', '.join(map(str, brokers))})" if brokers else ""
     message = (
-        f"partition {moving.partition} of {moving.topic} is being reassigned{seen}; "
+        f"partition {moving.partition} of {moving.topic} is being reassigned{detail}; "
         "allowed: a state without reassignments in progress; wait for them, or cancel them"
     )
     return Finding(moving.place, moving.key, message)
@@ -156,10 +156,10 @@ class Assignment:
     topics: tuple[Topic, ...] = ()
     entries: tuple[AssignmentEntry, ...] = ()
 
-    def with_partitions(self, made: Callable[[str, Partition], Partition]) -> Self:
-        """The topics with each partition replaced by `made(topic, partition)`; the entries stay as they were read."""
+    def with_partitions(self, change: Callable[[str, Partition], Partition]) -> Self:
+        """The topics with each partition replaced by `change(topic, partition)`; the entries stay as they were read."""
         topics = (
-            replace(topic, partitions=tuple(made(topic.name, each) for each in topic.partitions))
+            replace(topic, partitions=tuple(change(topic.name, each) for each in topic.partitions))
             for topic in self.topics
         )
         return replace(self, topics=tuple(topics))
@@ -176,8 +176,8 @@ def assignment(
     `configs` are the topics' own; `effective` is also in force, but of unknown origin.
     """
     ordered = sorted(entries, key=lambda entry: (entry.topic, entry.partition.id))
-    if wrong := list(entry_findings(ordered)):
-        raise ImportStateError(wrong)
+    if findings := list(entry_findings(ordered)):
+        raise ImportStateError(findings)
     topics = []
     for name, group in groupby(ordered, key=lambda entry: entry.topic):
         partitions = tuple(entry.partition for entry in group)
@@ -198,18 +198,20 @@ def entry_findings(ordered: Iterable[AssignmentEntry]) -> Iterator[Finding]:
 
 
 def _numbering_findings(entries: list[AssignmentEntry]) -> Iterator[Finding]:
-    seen: dict[int, AssignmentEntry] = {}
+    by_number: dict[int, AssignmentEntry] = {}
     for entry in entries:
         number = entry.partition.id
-        first = seen.setdefault(number, entry)
-        if first is not entry:
-            earlier, later = sorted((first, entry), key=lambda each: each.place)
+        first_entry = by_number.setdefault(number, entry)
+        if first_entry is not entry:
+            earlier, later = sorted((first_entry, entry), key=lambda each: each.place)
             message = f"partition {number} of {entry.topic} is here twice, first at {earlier.place}; allowed: once"
             yield Finding(later.place, later.key, message)
-    for wanted, number in enumerate(sorted(seen)):
-        if wanted != number:
-            entry = seen[number]
-            message = f"partition {wanted} of {entry.topic} is missing before {number}; allowed: 0, 1, 2 … without gap"
+    for expected, number in enumerate(sorted(by_number)):
+        if expected != number:
+            entry = by_number[number]
+            message = (
+                f"partition {expected} of {entry.topic} is missing before {number}; allowed: 0, 1, 2 … without gap"
+            )
             yield Finding(entry.place, entry.key, message)
             return
 
@@ -279,30 +281,30 @@ def begins_object(text: str) -> bool:
     return re.match(r"\s*\{", text) is not None
 
 
-def read_object(text: str, start: int, file: str, read: json.JSONDecoder = DECODER) -> tuple[dict[str, Any], int]:
+def read_object(text: str, start: int, file: str, parser: json.JSONDecoder = DECODER) -> tuple[dict[str, Any], int]:
     """The JSON object at `start`, and where it ends. ImportStateError if there is none."""
     position = start
     try:
-        value, end = read.raw_decode(text, start)
+        value, end = parser.raw_decode(text, start)
         if isinstance(value, dict):
             return value, end
-        told = "a JSON object is needed here"
+        message = "a JSON object is needed here"
     except json.JSONDecodeError as error:
-        position, told = error.pos, f"not JSON: {error.msg}; {_ALLOWED}"
+        position, message = error.pos, f"not JSON: {error.msg}; {_ALLOWED}"
     except RecursionError:
-        told = f"not usable JSON: it is nested too deeply; {_ALLOWED}"
+        message = f"not usable JSON: it is nested too deeply; {_ALLOWED}"
     except ValueError as error:
         # Python's own message about its limit is advice for programmers.
         many_digits = str(error).startswith("Exceeds the limit")
-        told = f"not usable JSON: {'a number has thousands of digits' if many_digits else error}; {_ALLOWED}"
-    raise ImportStateError([Finding(place_of(text, position, file), "", told)])
+        message = f"not usable JSON: {'a number has thousands of digits' if many_digits else error}; {_ALLOWED}"
+    raise ImportStateError([Finding(place_of(text, position, file), "", message)])
 
 
 def refuse_rest(text: str, end: int, file: str, allowed: str) -> None:
     """Raises ImportStateError if anything but whitespace follows the JSON that ends at `end`."""
-    if rest := text[end:].lstrip():
+    if remainder := text[end:].lstrip():
         message = f"something follows the JSON; {allowed}"
-        raise ImportStateError([Finding(place_of(text, len(text) - len(rest), file), "", message)])
+        raise ImportStateError([Finding(place_of(text, len(text) - len(remainder), file), "", message)])
 
 
 def read_alone(text: str, file: str) -> tuple[dict[str, Any], Place]:
@@ -327,22 +329,22 @@ def item_places(text: str, key: str, start: int, file: str) -> Iterator[Place]:
 
 
 def _past_separators(text: str, position: int) -> int:
-    found = _BETWEEN.match(text, position)
-    return found.end() if found else position
+    match = _BETWEEN.match(text, position)
+    return match.end() if match else position
 
 
 def items(value: Any, key: str) -> list[Any]:
     """The list under a key of an object; empty if `value` isn't an object or has no list there."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
+    values = value.get(key) if isinstance(value, dict) else None
+    return values if isinstance(values, list) else []
 
 
-def sound(read: Iterable[_T | Finding]) -> list[_T]:
+def sound(results: Iterable[_T | Finding]) -> list[_T]:
     """The values that were read. ImportStateError with all findings, if there are any."""
-    every = list(read)
-    if findings := [each for each in every if isinstance(each, Finding)]:
+    all_results = list(results)
+    if findings := [each for each in all_results if isinstance(each, Finding)]:
         raise ImportStateError(findings)
-    return [each for each in every if not isinstance(each, Finding)]
+    return [each for each in all_results if not isinstance(each, Finding)]
 
 
 def shown(value: Any) -> str:

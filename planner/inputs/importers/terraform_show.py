@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from planner.inputs.importers.state_parts import (
     TOPIC_NAME,
-    BrokerSeen,
+    RegisteredBroker,
     StatePart,
     TopicTarget,
     begins_object,
@@ -82,30 +82,30 @@ def read_part(text: str, file: str) -> StatePart:
         message = f"{shown(version)} isn't a version that is known here; allowed: 1 and its minor versions"
         raise ImportStateError([Finding(place, "format_version", message)])
     targets: dict[str, TopicTarget] = {}
-    gone: list[str] = []
+    deleted_topics: list[str] = []
     configs: dict[str, Config] = {}
     findings: list[Finding] = []
     for resource in _resources(value):
         address, keys, applied = resource.address, resource.keys, resource.applied
-        if named := isinstance(applied, dict) and isinstance(applied.get(keys.name), str):
+        if has_name := isinstance(applied, dict) and isinstance(applied.get(keys.name), str):
             configs[applied[keys.name]] = _config(applied.get(keys.config)) or ()
         if resource.destroyed:
-            gone += [applied[keys.name]] if named and not resource.forgotten else []
+            deleted_topics += [applied[keys.name]] if has_name and not resource.forgotten else []
             continue
-        found = _target(resource, place)
-        if isinstance(found, Finding):
-            findings.append(found)
-        elif found.topic in targets:
-            findings.append(Finding(place, address, f"{found.topic} is declared twice; allowed: each topic once"))
+        target = _target(resource, place)
+        if isinstance(target, Finding):
+            findings.append(target)
+        elif target.topic in targets:
+            findings.append(Finding(place, address, f"{target.topic} is declared twice; allowed: each topic once"))
         else:
-            targets[found.topic] = found
-    what = f"deletes {some(gone)}, which count until then: apply it first, and capture the state again"
-    deleted = (f"{file} {what}",) if gone else ()
-    msk = _Msk.of(value)
-    seen = tuple(msk.brokers(place))
-    if findings := [*findings, *(each for each in seen if isinstance(each, Finding))]:
+            targets[target.topic] = target
+    note = f"deletes {some(deleted_topics)}, which count until then: apply it first, and capture the state again"
+    deleted = (f"{file} {note}",) if deleted_topics else ()
+    msk = _Msk.from_json(value)
+    broker_results = tuple(msk.brokers(place))
+    if findings := [*findings, *(each for each in broker_results if isinstance(each, Finding))]:
         raise ImportStateError(findings)
-    brokers = tuple(each for each in seen if isinstance(each, BrokerSeen))
+    brokers = tuple(each for each in broker_results if isinstance(each, RegisteredBroker))
     return StatePart(
         "terraform show -json",
         file,
@@ -131,13 +131,13 @@ def _resources(value: dict[str, Any]) -> Iterator[_TopicResource]:
                 address = str(item.get("address"))[:200]
                 yield _TopicResource(address, keys, before, after, after is None, replaced, because, forgotten)
         return
-    for item in _of_state(value):
+    for item in _state_resources(value):
         if str(item.get("type")) in _TYPES and item.get("mode") == "managed":
             values, keys = item.get("values"), _TYPES[item["type"]]
             yield _TopicResource(str(item.get("address"))[:200], keys, values, values)
 
 
-def _of_state(value: Any) -> Iterator[dict[str, Any]]:
+def _state_resources(value: Any) -> Iterator[dict[str, Any]]:
     """The resources and data sources of a state, in the root module and the modules inside it."""
     values = value.get("values") if isinstance(value, dict) else None
     modules = [values.get("root_module")] if isinstance(values, dict) else []
@@ -161,30 +161,30 @@ class _Msk:
     zones: dict[str, Any]
 
     @classmethod
-    def of(cls, value: dict[str, Any]) -> Self:
+    def from_json(cls, value: dict[str, Any]) -> Self:
         """The MSK clusters of a state, or of the state before a plan."""
-        there = _of_state(value if "values" in value else value.get("prior_state"))
-        found = [(str(each.get("type")), each["values"]) for each in there if isinstance(each.get("values"), dict)]
-        clusters = [each for of, each in found if of == "aws_msk_cluster" and "broker_node_group_info" in each]
-        nodes = [each for of, each in found if of == "aws_msk_broker_nodes"]
+        resources = _state_resources(value if "values" in value else value.get("prior_state"))
+        typed = [(str(each.get("type")), each["values"]) for each in resources if isinstance(each.get("values"), dict)]
+        clusters = [each for kind, each in typed if kind == "aws_msk_cluster" and "broker_node_group_info" in each]
+        nodes = [each for kind, each in typed if kind == "aws_msk_broker_nodes"]
         return cls(
             len({str(each.get("arn")) for each in clusters} | {str(each.get("cluster_arn")) for each in nodes}),
             next(iter(clusters), None),
             next(iter(nodes), None),
-            {str(each.get("id")): each.get("availability_zone_id") for of, each in found if of == "aws_subnet"},
+            {str(each.get("id")): each.get("availability_zone_id") for kind, each in typed if kind == "aws_subnet"},
         )
 
     @property
     def platform(self) -> str:
         """The brokers' type under its name in `cluster.profile`: `msk.m7g.large` for `kafka.m7g.large`."""
-        of = _first(self.cluster, "broker_node_group_info").get("instance_type")
-        return f"msk.{of.removeprefix('kafka.')}" if isinstance(of, str) and self.count == 1 else ""
+        instance = _first_block(self.cluster, "broker_node_group_info").get("instance_type")
+        return f"msk.{instance.removeprefix('kafka.')}" if isinstance(instance, str) and self.count == 1 else ""
 
-    def brokers(self, place: Place) -> Iterator[BrokerSeen | Finding]:
+    def brokers(self, place: Place) -> Iterator[RegisteredBroker | Finding]:
         """Each broker whose rack is known. Others are left out, so that an unknown rack doesn't look like no rack."""
         # Terraform gives the volume size in GiB; Express brokers have none.
-        storage = _first(_first(self.cluster, "broker_node_group_info"), "storage_info")
-        gib = _first(storage, "ebs_storage_info").get("volume_size")
+        storage = _first_block(_first_block(self.cluster, "broker_node_group_info"), "storage_info")
+        gib = _first_block(storage, "ebs_storage_info").get("volume_size")
         disk = gib << 30 if type(gib) is int and 0 < gib < 1 << 20 else None
         for node in items(self.nodes if self.count == 1 else None, "node_info_list"):
             number = node.get("broker_id") if isinstance(node, dict) else None
@@ -193,10 +193,10 @@ class _Msk:
                 message = f"{shown(number)} isn't possible here; allowed: the id of a broker"
                 yield Finding(place, "aws_msk_broker_nodes.node_info_list.broker_id", message)
             elif isinstance(zone := self.zones.get(str(node.get("client_subnet"))), str):
-                yield BrokerSeen(place, int(number), zone, "", disk)
+                yield RegisteredBroker(place, int(number), zone, "", disk)
 
-    def notes(self, file: str, known: int) -> Iterator[str]:
-        """Notes about what isn't known of the brokers; `known` is the number of those whose rack is known."""
+    def notes(self, file: str, with_rack: int) -> Iterator[str]:
+        """Notes about what isn't known of the brokers; `with_rack` is the number of those whose rack is known."""
         if self.count > 1:
             yield f"{file} has {self.count} MSK clusters: their brokers aren't read from it"
             return
@@ -207,9 +207,9 @@ class _Msk:
                 "source aws_msk_broker_nodes tells the ids, aws_subnet the availability zones"
             )
         listed = items(self.nodes, "node_info_list")
-        if known < len(listed):
+        if with_rack < len(listed):
             yield (
-                f"{file} doesn't say in which availability zone {len(listed) - known} of {len(listed)} MSK brokers "
+                f"{file} doesn't say in which availability zone {len(listed) - with_rack} of {len(listed)} MSK brokers "
                 "are: they aren't read from it; aws_subnet tells the zone"
             )
         if self.nodes is not None and declared not in (None, len(listed)):
@@ -219,8 +219,8 @@ class _Msk:
 def _resized(value: dict[str, Any], file: str) -> Iterator[str]:
     for each in items(value, "resource_changes"):
         change = each.get("change") if isinstance(each, dict) and each.get("type") == "aws_msk_cluster" else None
-        sides = [change.get(side) for side in ("before", "after")] if isinstance(change, dict) else []
-        counts = [shown(side.get(_COUNT)) for side in sides if isinstance(side, dict)]
+        versions = [change.get(key) for key in ("before", "after")] if isinstance(change, dict) else []
+        counts = [shown(version.get(_COUNT)) for version in versions if isinstance(version, dict)]
         if len(set(counts)) > 1:
             yield (
                 f"{file} changes {_COUNT} from {counts[0]} to {counts[1]}: which ids join or leave isn't known before "
@@ -228,10 +228,10 @@ def _resized(value: dict[str, Any], file: str) -> Iterator[str]:
             )
 
 
-def _first(value: Any, key: str) -> dict[str, Any]:
+def _first_block(value: Any, key: str) -> dict[str, Any]:
     """The first block in the list under a key, because Terraform writes blocks as lists; empty if there is none."""
-    found = next(iter(items(value, key)), None)
-    return found if isinstance(found, dict) else {}
+    block = next(iter(items(value, key)), None)
+    return block if isinstance(block, dict) else {}
 
 
 def _target(resource: _TopicResource, place: Place) -> TopicTarget | Finding:
@@ -296,41 +296,41 @@ def targets(topics: Iterable[Topic], declared: Iterable[TopicTarget]) -> Targets
 
     `topics` are today's to find what must change, or those after `changes` to find what `changes` doesn't cover.
     """
-    today, wanted = {topic.name: topic.partitions for topic in topics}, list(declared)
-    there = [(each.topic, today[each.topic], each) for each in wanted if each.topic in today]
-    factors = [(name, rows, factor) for name, rows, each in there if (factor := each.replication_factor) is not None]
-    counts = [(name, len(rows), count) for name, rows, each in there if (count := each.partitions) is not None]
+    today, declared_topics = {topic.name: topic.partitions for topic in topics}, list(declared)
+    existing = [(each.topic, today[each.topic], each) for each in declared_topics if each.topic in today]
+    factors = [(name, rows, factor) for name, rows, each in existing if (factor := each.replication_factor) is not None]
+    counts = [(name, len(rows), count) for name, rows, each in existing if (count := each.partitions) is not None]
     return Targets(
         tuple((name, to) for name, rows, to in factors if any(len(row.replicas) != to for row in rows)),
-        tuple((name, count) for name, now, count in counts if count > now),
-        tuple(each for each in wanted if each.topic not in today),
-        tuple(name for name, now, count in counts if count < now),
+        tuple((name, count) for name, today_count, count in counts if count > today_count),
+        tuple(each for each in declared_topics if each.topic not in today),
+        tuple(name for name, today_count, count in counts if count < today_count),
     )
 
 
-def left_out(found: Targets, declared_by: str) -> Iterator[str]:
+def left_out(changes: Targets, declared_by: str) -> Iterator[str]:
     """Notes on topics declared in the file `declared_by` for which an import writes no change."""
-    unstated = [each.topic for each in found.new if not (each.partitions and each.replication_factor)]
+    unstated = [each.topic for each in changes.new if not (each.partitions and each.replication_factor)]
     if unstated:
         yield (
             f"{declared_by} declares {some(unstated)}, which the cluster doesn't have, without the number of "
             "partitions or the replication factor: add it to changes.create_topics"
         )
-    if found.fewer:
-        yield f"{declared_by} declares {some(found.fewer)} {_FEWER}"
+    if changes.fewer:
+        yield f"{declared_by} declares {some(changes.fewer)} {_FEWER}"
 
 
-def target_notes(found: Targets, declared_by: str) -> Iterator[str]:
+def target_notes(changes: Targets, declared_by: str) -> Iterator[str]:
     """Notes where the file `declared_by` differs from the topics after the plan, with the key of `changes` to set."""
     leaves = "than this plan leaves: change it there, or in changes"
-    for names, what in (
-        ([name for name, _ in found.factors], f"with another replication factor {leaves}.set_replication_factor"),
-        ([name for name, _ in found.partitions], f"with more partitions {leaves}.add_partitions"),
+    for names, difference in (
+        ([name for name, _ in changes.factors], f"with another replication factor {leaves}.set_replication_factor"),
+        ([name for name, _ in changes.partitions], f"with more partitions {leaves}.add_partitions"),
         (
-            [each.topic for each in found.new],
+            [each.topic for each in changes.new],
             "which the cluster doesn't have: add it to changes.create_topics, or it stays as it is",
         ),
-        (list(found.fewer), _FEWER),
+        (list(changes.fewer), _FEWER),
     ):
         if names:
-            yield f"{declared_by} declares {some(names)} {what}"
+            yield f"{declared_by} declares {some(names)} {difference}"

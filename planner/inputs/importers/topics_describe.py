@@ -82,49 +82,54 @@ def recognizes(text: str) -> bool:
 
 def read_part(text: str, file: str) -> StatePart:
     """The topics in the text. ImportStateError names each bad line; after a hundred, it only counts unread lines."""
-    found = _ReadTopics()
-    read, before, last = 0, "", ""
+    collected = _ReadTopics()
+    entry_count, line_before, last_line = 0, "", ""
     lines = text.removesuffix("\n").split("\n")
     for number, line in enumerate(lines, start=1):
         entry = _usual_entry(line, number, file)
         if entry is not None:
-            found.entries.append(entry)
+            collected.entries.append(entry)
         elif line.strip():
-            _take(line, number, file, found)
-        if len(found.findings) >= MOST_SHOWN - 1 or _too_many(found, Place(file, number, 1)):
+            _read_line(line, number, file, collected)
+        if len(collected.findings) >= MOST_SHOWN - 1 or _too_many(collected, Place(file, number, 1)):
             if unread := len(lines) - number:
                 message = f"too many errors: the other {unread:,} lines weren't read; {_HINT}"
-                found.findings.append(Finding(Place(file, number + 1, 1), "", message))
-            raise ImportStateError(found.findings)
-        if len(found.entries) > read:
-            read, before, last = len(found.entries), last, line
-    if findings := found.findings or [*_count_findings(found), *_cut_findings(found, before, last)]:
+                collected.findings.append(Finding(Place(file, number + 1, 1), "", message))
+            raise ImportStateError(collected.findings)
+        if len(collected.entries) > entry_count:
+            entry_count, line_before, last_line = len(collected.entries), last_line, line
+    if findings := collected.findings or [
+        *_count_findings(collected),
+        *_cut_findings(collected, line_before, last_line),
+    ]:
         raise ImportStateError(findings)
-    return _part(found, file)
+    return _part(collected, file)
 
 
-def _part(found: _ReadTopics, file: str) -> StatePart:
+def _part(collected: _ReadTopics, file: str) -> StatePart:
     """All that was read. The origin of a key that every topic shows is unknown; see the module's docstring."""
-    configs = {heading.topic: heading.config for heading in found.headings.values()}
-    staying = [config for topic, config in configs.items() if topic not in found.deleting] or list(configs.values())
-    if found.without_spaces and not any(configs.values()):
+    configs = {heading.topic: heading.config for heading in collected.headings.values()}
+    staying = [config for topic, config in configs.items() if topic not in collected.deleting] or list(configs.values())
+    if collected.without_spaces and not any(configs.values()):
         configs = {}
     keys = [{key for key, _ in config} for config in staying]
     everywhere = (set.intersection(*keys) if keys else set()) - TOPIC_ONLY
-    own = {topic: tuple(pair for pair in config if pair[0] not in everywhere) for topic, config in configs.items()}
+    own_configs = {
+        topic: tuple(pair for pair in config if pair[0] not in everywhere) for topic, config in configs.items()
+    }
     unsourced = {topic: tuple(pair for pair in config if pair[0] in everywhere) for topic, config in configs.items()}
     return StatePart(
         TITLE,
         file,
         Rank.CLUSTER,
-        tuple(found.entries),
-        own,
-        frozenset(found.deleting),
+        tuple(collected.entries),
+        own_configs,
+        frozenset(collected.deleting),
         leaders_known=True,
-        whole=True,
-        moving=tuple(found.moving),
+        complete=True,
+        moving=tuple(collected.moving),
         effective_configs={topic: config for topic, config in unsourced.items() if config},
-        shows_inherited=bool(configs) and configs.keys() <= found.with_ids,
+        shows_inherited=bool(configs) and configs.keys() <= collected.with_ids,
     )
 
 
@@ -145,20 +150,20 @@ def _ids(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
-def _take(line: str, number: int, file: str, found: _ReadTopics) -> None:
+def _read_line(line: str, number: int, file: str, collected: _ReadTopics) -> None:
     place = Place(file, number, len(line) - len(line.lstrip()) + 1)
     try:
-        fields = _fields(line.strip(), found)
+        fields = _fields(line.strip(), collected)
         if fields.get("MarkedForDeletion") == "true":
-            found.deleting.add(fields["Topic"])
+            collected.deleting.add(fields["Topic"])
         if "Partition" in fields:
             entry = _entry(fields, place)
-            found.entries.append(entry)
+            collected.entries.append(entry)
             # For a while after a reassignment has ended, the labels are still there without values.
-            adding, removing = (_brokers(fields, f"{which} Replicas") for which in ("Adding", "Removing"))
+            adding, removing = (_brokers(fields, f"{label} Replicas") for label in ("Adding", "Removing"))
             if adding or removing:
                 row = entry.partition
-                found.moving.append(RunningReassignment(place, entry.topic, row.id, adding, removing, row.replicas))
+                collected.moving.append(RunningReassignment(place, entry.topic, row.id, adding, removing, row.replicas))
         else:
             # `a.b=1,c.d=x,y`: a comma is part of a value unless a key and `=` come after it.
             text = fields.get("Configs", "")
@@ -168,23 +173,23 @@ def _take(line: str, number: int, file: str, found: _ReadTopics) -> None:
             config = tuple(sorted(zip(parts[0::2], parts[1::2], strict=True)))
             heading = Heading(place, fields["Topic"], _number(fields, "PartitionCount"), config)
             if "TopicId" in fields:
-                found.with_ids.add(heading.topic)
-            if found.headings.setdefault(heading.topic, heading) is not heading:
-                found.findings.append(Finding(place, heading.topic, f"the topic is here twice; {_HINT}"))
+                collected.with_ids.add(heading.topic)
+            if collected.headings.setdefault(heading.topic, heading) is not heading:
+                collected.findings.append(Finding(place, heading.topic, f"the topic is here twice; {_HINT}"))
     except _LineError as error:
-        found.findings.append(Finding(place, "", str(error)))
+        collected.findings.append(Finding(place, "", str(error)))
 
 
-def _fields(line: str, found: _ReadTopics) -> dict[str, str]:
+def _fields(line: str, collected: _ReadTopics) -> dict[str, str]:
     """Labels and their values. A value ends at the next label."""
     fields = _labeled(_FIELD, line)
     if not fields and line.startswith("topic:"):
         fields = {_SMALL[label]: value for label, value in _labeled(_SMALL_FIELD, line).items()}
-        found.without_headings.add(fields["Topic"])
+        collected.without_headings.add(fields["Topic"])
     if "Topic" not in fields or not fields.keys() & {"Partition", "PartitionCount"}:
         raise _LineError(f"{shown(line)} isn't a topic or a partition; {_HINT}")
     if "PartitionCount" in fields and not line.startswith("Topic: "):
-        found.without_spaces.add(fields["Topic"])
+        collected.without_spaces.add(fields["Topic"])
     return fields
 
 
@@ -223,47 +228,49 @@ def _brokers(fields: dict[str, str], label: str) -> tuple[int, ...]:
     return tuple(int(word) for word in words)
 
 
-def _too_many(found: _ReadTopics, place: Place) -> bool:
-    for what, count, most in (
-        ("topics", len(found.headings), _MOST_TOPICS),
-        ("partitions", len(found.entries), _MOST_PARTITIONS),
+def _too_many(collected: _ReadTopics, place: Place) -> bool:
+    for noun, count, most in (
+        ("topics", len(collected.headings), _MOST_TOPICS),
+        ("partitions", len(collected.entries), _MOST_PARTITIONS),
     ):
         if count > most:
-            found.findings.append(Finding(place, "", f"more than {most:,} {what}; allowed: at most that many"))
+            collected.findings.append(Finding(place, "", f"more than {most:,} {noun}; allowed: at most that many"))
             return True
     return False
 
 
-def _count_findings(found: _ReadTopics) -> Iterator[Finding]:
+def _count_findings(collected: _ReadTopics) -> Iterator[Finding]:
     """Findings for topics without a heading or with another number of partitions: the output was filtered or cut."""
-    counts = Counter(entry.topic for entry in found.entries)
-    unlike = [each for each in found.headings.values() if counts[each.topic] != each.partitions]
+    counts = Counter(entry.topic for entry in collected.entries)
+    unlike = [each for each in collected.headings.values() if counts[each.topic] != each.partitions]
     for heading in unlike[: MOST_SHOWN - 1]:
         follow = counted(counts[heading.topic], "partition")
         message = f"PartitionCount is {heading.partitions}, but lines of {follow} follow; {_HINT}"
         yield Finding(heading.place, heading.topic, message)
-    if rest := unlike[MOST_SHOWN - 1 :]:
-        message = f"the same in {len(rest):,} topics from here on: PartitionCount isn't the number of lines that follow"
-        yield Finding(rest[0].place, "", message)
+    if unlisted := unlike[MOST_SHOWN - 1 :]:
+        message = (
+            f"the same in {len(unlisted):,} topics from here on: PartitionCount isn't the number of lines that follow"
+        )
+        yield Finding(unlisted[0].place, "", message)
         return
-    alone = counts.keys() - found.headings.keys() - found.without_headings
-    if not alone:
+    without_heading = counts.keys() - collected.headings.keys() - collected.without_headings
+    if not without_heading:
         return
-    for entry in found.entries:
-        if entry.topic in alone:
-            alone.discard(entry.topic)
+    for entry in collected.entries:
+        if entry.topic in without_heading:
+            without_heading.discard(entry.topic)
             yield Finding(entry.place, entry.topic, f"the topic has no heading with its PartitionCount; {_HINT}")
 
 
-def _cut_findings(found: _ReadTopics, before: str, last: str) -> Iterator[Finding]:
+def _cut_findings(collected: _ReadTopics, line_before: str, last_line: str) -> Iterator[Finding]:
     """A finding if the last partition's line has fewer labels than the line before; its last number may be cut too.
 
     Every Kafka prints `Isr`. The labels after it are compared only with a line of the same topic.
     """
-    entries = found.entries[-2:]
-    same = len(entries) == 2 and entries[0].topic == entries[1].topic
-    told, usual = (_LAST_LABELS.findall(line) for line in (last, before))
-    wanted = usual if same else usual[:1]
-    if entries and len(told) < len(wanted):
-        message = f"the line ends before {wanted[len(told)]}: the output was cut; {_HINT}"
+    entries = collected.entries[-2:]
+    same_topic = len(entries) == 2 and entries[0].topic == entries[1].topic
+    labels, usual = (_LAST_LABELS.findall(line) for line in (last_line, line_before))
+    expected = usual if same_topic else usual[:1]
+    if entries and len(labels) < len(expected):
+        message = f"the line ends before {expected[len(labels)]}: the output was cut; {_HINT}"
         yield Finding(entries[-1].place, entries[-1].key, message)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from planner.inputs.importers.brokers_and_configs import as_topics_inherit
 from planner.inputs.importers.state_parts import (
     AssignmentEntry,
-    BrokerSeen,
     Rank,
+    RegisteredBroker,
     RunningReassignment,
     StatePart,
     begins_object,
@@ -56,9 +56,9 @@ def read_part(text: str, file: str, topic: str | None = None) -> StatePart:
     value, place = read_alone(text, file)
     match _kind(text):
         case "topic":
-            return _topic(value, place, topic or _named(_TOPIC, place, "brokers/topics/TOPIC")[0])
+            return _topic(value, place, topic or _path_parts(_TOPIC, place, "brokers/topics/TOPIC")[0])
         case "state":
-            name, number = _named(_STATE, place, "brokers/topics/TOPIC/partitions/N/state")
+            name, number = _path_parts(_STATE, place, "brokers/topics/TOPIC/partitions/N/state")
             leader, isr = value.get("leader"), value.get("isr")
             if leader != -1 and not is_id(leader):
                 message = f"{shown(leader)} isn't a broker; allowed: an id, or -1"
@@ -66,18 +66,18 @@ def read_part(text: str, file: str, topic: str | None = None) -> StatePart:
             if not is_ids(isr):
                 message = f"{shown(isr)} isn't possible here; allowed: a list of ids"
                 raise ImportStateError([Finding(place, "isr", message)])
-            led = None if leader == -1 else leader, tuple(isr or ())
-            return StatePart(TITLE, file, Rank.ZNODES, led={(topic or name, int(number)): led})
+            leader_and_isr = None if leader == -1 else leader, tuple(isr or ())
+            return StatePart(TITLE, file, Rank.ZNODES, leaders={(topic or name, int(number)): leader_and_isr})
         case "config":
-            kind, name = _named(_CONFIG, place, "config/topics/TOPIC or config/brokers/<default>")
+            kind, name = _path_parts(_CONFIG, place, "config/topics/TOPIC or config/brokers/<default>")
             return _config(value, place, kind, name)
-    broker, rack = int(_named(_BROKER, place, "brokers/ids/N")[0]), value.get("rack")
+    broker, rack = int(_path_parts(_BROKER, place, "brokers/ids/N")[0]), value.get("rack")
     if rack is not None and not isinstance(rack, str):
         raise ImportStateError([Finding(place, "rack", f"{shown(rack)} isn't a rack; allowed: text")])
-    return StatePart(TITLE, file, Rank.ZNODES, brokers=(BrokerSeen(place, broker, rack or None),))
+    return StatePart(TITLE, file, Rank.ZNODES, brokers=(RegisteredBroker(place, broker, rack or None),))
 
 
-def _named(pattern: re.Pattern[str], place: Place, layout: str) -> tuple[str, ...]:
+def _path_parts(pattern: re.Pattern[str], place: Place, layout: str) -> tuple[str, ...]:
     ending = next((each for each in (".json", ".txt") if place.file.endswith(each)), "")
     match = pattern.fullmatch(place.file.removesuffix(ending))
     if match is None:
@@ -97,8 +97,10 @@ def _topic(value: dict[str, Any], place: Place, topic: str) -> StatePart:
     if not replicas:
         raise ImportStateError([Finding(place, "partitions", "is empty; allowed: at least one partition")])
     entries = tuple(
-        AssignmentEntry(place, f"partitions.{number}", topic, Partition(number, held, held[0] if held else None))
-        for number, held in sorted(replicas.items())
+        AssignmentEntry(
+            place, f"partitions.{number}", topic, Partition(number, brokers, brokers[0] if brokers else None)
+        )
+        for number, brokers in sorted(replicas.items())
     )
     numbers = sorted({number for each in (adding, removing) for number, brokers in each.items() if brokers})
     moving = tuple(
@@ -107,7 +109,7 @@ def _topic(value: dict[str, Any], place: Place, topic: str) -> StatePart:
         )
         for each in numbers
     )
-    return StatePart(TITLE, place.file, Rank.ZNODES, entries, whole=True, moving=moving)
+    return StatePart(TITLE, place.file, Rank.ZNODES, entries, complete=True, moving=moving)
 
 
 def _lists(value: Any, key: str, place: Place) -> dict[int, tuple[int, ...]]:
@@ -125,11 +127,11 @@ def _lists(value: Any, key: str, place: Place) -> dict[int, tuple[int, ...]]:
 
 def _config(value: dict[str, Any], place: Place, kind: str, name: str) -> StatePart:
     """A topic's own configuration, or what brokers set for all topics. Ignores the configuration of a single broker."""
-    found = value.get("config")
-    if not isinstance(found, dict) or not all(_KEY.fullmatch(key) and isinstance(found[key], str) for key in found):
-        message = f"{shown(found)} isn't possible here; allowed: a JSON object of configuration keys and texts"
+    pairs = value.get("config")
+    if not isinstance(pairs, dict) or not all(_KEY.fullmatch(key) and isinstance(pairs[key], str) for key in pairs):
+        message = f"{shown(pairs)} isn't possible here; allowed: a JSON object of configuration keys and texts"
         raise ImportStateError([Finding(place, "config", message)])
-    config = tuple(sorted(found.items()))
+    config = tuple(sorted(pairs.items()))
     if kind == "topics":
         return StatePart(TITLE, place.file, Rank.ZNODES, configs={name: config})
     if name != "<default>":

@@ -76,9 +76,9 @@ def inline_assignment(document: Document) -> Assignment:
             leader = row.get("leader", replicas[0])
             partitions.append(Partition(number, replicas, None if leader == "none" else leader, isr, *stated_load(row)))
             entries.append(AssignmentEntry(document.place(path), key_text(path), item["name"], partitions[-1]))
-        own, effective = (config(item.get(key) or {}) for key in ("config", "effective_config"))
+        own_config, effective = (config(item.get(key) or {}) for key in ("config", "effective_config"))
         deleting = item.get("marked_for_deletion", False)
-        topics.append(Topic(item["name"], tuple(partitions), own, deleting, effective))
+        topics.append(Topic(item["name"], tuple(partitions), own_config, deleting, effective))
     return Assignment(tuple(sorted(topics, key=lambda topic: topic.name)), tuple(entries))
 
 

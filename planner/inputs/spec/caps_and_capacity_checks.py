@@ -13,7 +13,7 @@ from typing import Any
 from planner.inputs.spec.checks import ADDED, BROKERS, GROWN, RuleList, place_of, unknown
 from planner.inputs.spec.placement_checks import OF_REPLICAS
 from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
-from planner.inputs.spec.yaml_sections import PROFILES, REFUSED, broker_classes, of_months, share_ppm
+from planner.inputs.spec.yaml_sections import PROFILES, REFUSED, broker_classes, keys_of_months, share_ppm
 from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.amounts import (
     LEAST_BYTES,
@@ -37,54 +37,56 @@ _CLASSES = ("cluster", "broker_classes")
 
 @CAPACITY_RULES.reads("sizing", "cluster.broker_classes")
 def _classes_exist(document: SpecDocument) -> Iterator[PathFinding]:
-    stated, known = document.get("sizing") or {}, tuple(document.get("cluster", "broker_classes") or {})
-    if stated and not known:
+    sizing, class_names = document.get("sizing") or {}, tuple(document.get("cluster", "broker_classes") or {})
+    if sizing and not class_names:
         yield ("sizing",), "no class of brokers is stated; allowed: cluster.broker_classes with what may be bought"
         return
-    named: list[tuple[Path, str]] = [(("classes", at), name) for at, name in enumerate(stated.get("classes", ()))]
-    for path, name in [*named, *((("prices", name), name) for name in stated.get("prices", ()))]:
-        if name not in known:
-            yield unknown(("sizing", *path), name, "cluster.broker_classes", known)
+    stated_classes: list[tuple[Path, str]] = [
+        (("classes", index), name) for index, name in enumerate(sizing.get("classes", ()))
+    ]
+    for path, name in [*stated_classes, *((("prices", name), name) for name in sizing.get("prices", ()))]:
+        if name not in class_names:
+            yield unknown(("sizing", *path), name, "cluster.broker_classes", class_names)
 
 
 @CAPACITY_RULES.reads("sizing.prices", "cluster.broker_classes", "cluster.profile")
 def _alike_classes_cost_alike(document: SpecDocument) -> Iterator[PathFinding]:
     """Classes of the same capacity must have the same price, because a broker's class is found by its capacity."""
     prices: dict[str, float] = document.get("sizing", "prices") or {}
-    for one, other in combinations(broker_classes(document) if prices else (), 2):
-        alike = one.broker(0, None).capacity == other.broker(0, None).capacity
-        if alike and prices.get(one.name) != prices.get(other.name):
-            named, of = (other.name, one.name) if other.name in prices else (one.name, other.name)
-            stated = f"and {prices[of]}" if of in prices else "and no price"
-            message = f"{prices[named]}, {stated} for {of} of the same capacity; allowed: one price"
-            yield ("sizing", "prices", named), f"{message}, or unlike capacities"
+    for first, second in combinations(broker_classes(document) if prices else (), 2):
+        alike = first.broker(0, None).capacity == second.broker(0, None).capacity
+        if alike and prices.get(first.name) != prices.get(second.name):
+            name, other_name = (second.name, first.name) if second.name in prices else (first.name, second.name)
+            other_price = f"and {prices[other_name]}" if other_name in prices else "and no price"
+            message = f"{prices[name]}, {other_price} for {other_name} of the same capacity; allowed: one price"
+            yield ("sizing", "prices", name), f"{message}, or unlike capacities"
 
 
 @CAPACITY_RULES.reads("sizing", "cluster.broker_classes", BROKERS)
 def _numbers_make_sense(document: SpecDocument) -> Iterator[PathFinding]:
-    stated = document.get("sizing") or {}
-    least, _, most = str(stated.get("brokers_per_rack", "1")).partition("..")
+    sizing = document.get("sizing") or {}
+    least, _, most = str(sizing.get("brokers_per_rack", "1")).partition("..")
     if most and int(least) > int(most):
         message = f"'{least}..{most}' has no number; allowed: the fewest before the most, such as {most}..{least}"
         yield ("sizing", "brokers_per_rack"), message
-    classes = len(stated.get("classes", document.get(*_CLASSES) or {}))
-    asked = 2 * classes * (1 + int(most or least) - int(least))
-    if stated and asked > _MOST_CLUSTERS:
+    classes = len(sizing.get("classes", document.get(*_CLASSES) or {}))
+    clusters = 2 * classes * (1 + int(most or least) - int(least))
+    if sizing and clusters > _MOST_CLUSTERS:
         message = (
-            f"{stated['brokers_per_rack']!r} of {counted(classes, 'class')} are {asked:,} clusters, with today's other "
-            f"brokers and without them; allowed: at most {_MOST_CLUSTERS:,}"
+            f"{sizing['brokers_per_rack']!r} of {counted(classes, 'class')} are {clusters:,} clusters, with today's "
+            f"other brokers and without them; allowed: at most {_MOST_CLUSTERS:,}"
         )
         yield ("sizing", "brokers_per_rack"), message
-    racks = set(stated.get("racks", ())) or {each.rack for each in document.brokers_today if each.rack is not None}
-    if stated.get("survive") == "rack" and len(racks) < 2:
+    racks = set(sizing.get("racks", ())) or {each.rack for each in document.brokers_today if each.rack is not None}
+    if sizing.get("survive") == "rack" and len(racks) < 2:
         message = f"'rack' can't be survived with {len(racks) or 'no'} rack; allowed: broker, none, or more racks"
         yield ("sizing", "survive"), message
 
 
 @CAPACITY_RULES.reads("sizing", "cluster.state", "cluster.rates", "cluster.load", "cluster.topics")
 def _loads_are_known(document: SpecDocument) -> Iterator[PathFinding]:
-    known = document.knows_sizes or document.knows_traffic("network_in")
-    if document.get("sizing") is not None and not known:
+    has_loads = document.knows_sizes or document.knows_traffic("network_in")
+    if document.get("sizing") is not None and not has_loads:
         allowed = "allowed: cluster.state.sizes, cluster.load or cluster.rates"
         yield ("sizing",), f"brokers can't be sized without sizes or rates; {allowed}"
 
@@ -116,17 +118,17 @@ def _months_are_known(document: SpecDocument) -> Iterator[PathFinding]:
         (not (document.get("growth") or document.get("cluster", "load")), "growth", "growth, or cluster.load"),
         (without, f"capacity.disk of {some(without, 'broker')}", "capacity.disk for every broker that stays or joins"),
     )
-    for path, (lacks, what, allowed) in product(of_months(document), lacking):
+    for path, (lacks, need, allowed) in product(keys_of_months(document), lacking):
         if lacks:
-            yield path, f"{document.get(*path)!r} can't be judged without {what}; allowed: {allowed}, or leave it out"
+            yield path, f"{document.get(*path)!r} can't be judged without {need}; allowed: {allowed}, or leave it out"
 
 
 @CAPACITY_RULES.reads("prices", "sizing")
 def _prices_are_not_rounded_to_0(document: SpecDocument) -> Iterator[PathFinding]:
     """A price is stored in millionths or hundredths of the currency, and must not be rounded to 0."""
-    stated: list[tuple[Path, int]] = [(("prices", "cross_rack_per_gib"), PPM)]
-    stated += [(("sizing", "prices", name), 100) for name in document.get("sizing", "prices") or ()]
-    for path, unit in stated:
+    priced_keys: list[tuple[Path, int]] = [(("prices", "cross_rack_per_gib"), PPM)]
+    priced_keys += [(("sizing", "prices", name), 100) for name in document.get("sizing", "prices") or ()]
+    for path, unit in priced_keys:
         price = document.get(*path)
         if price and not round(unit * price):
             yield path, f"{price} is less than can be counted; allowed: 0, or {1 / unit:f} or more"
@@ -135,9 +137,9 @@ def _prices_are_not_rounded_to_0(document: SpecDocument) -> Iterator[PathFinding
 @CAPACITY_RULES.reads("execution.throttle")
 def _throttle_has_its_unit(document: SpecDocument) -> Iterator[PathFinding]:
     """A throttle without a unit is refused if it is small, because Kafka would accept it as bytes per second."""
-    stated = document.get("execution", "throttle")
-    if stated not in (None, "none") and (rate := parse_bytes_per_sec(stated)) < LEAST_BYTES_PER_SEC:
-        message = f"{stated!r} is {rate} bytes per second; allowed: a rate with its unit, such as 50MB/s, or none"
+    throttle = document.get("execution", "throttle")
+    if throttle not in (None, "none") and (rate := parse_bytes_per_sec(throttle)) < LEAST_BYTES_PER_SEC:
+        message = f"{throttle!r} is {rate} bytes per second; allowed: a rate with its unit, such as 50MB/s, or none"
         yield ("execution", "throttle"), message
 
 
@@ -152,19 +154,19 @@ _SIZES, _RATES, _DURATIONS = (
 @CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "limits", "budget", "execution.batches", "valid_for")
 def _amounts_have_their_units(document: SpecDocument) -> Iterator[PathFinding]:
     """A small number without a unit is refused: no disk has 500 bytes, and `eta: 6` rarely means 6 seconds."""
-    others: list[tuple[Path, Any]] = [
+    sections: list[tuple[Path, Any]] = [
         (path, document.get(*path) or {}) for path in (("limits",), ("budget",), ("execution", "batches"))
     ]
-    for path, stated in [*_capacities(document), *others, ((), {"valid_for": document.get("valid_for")})]:
-        for keys, least, unit, such in (
+    for path, values in [*_capacities(document), *sections, ((), {"valid_for": document.get("valid_for")})]:
+        for keys, least, unit, example in (
             (_SIZES, LEAST_BYTES, "B", "500GB"),
             (_RATES, LEAST_BYTES_PER_SEC, "B/s", "1Gbit/s"),
             (_DURATIONS, LEAST_SECONDS, "s", "6h"),
         ):
-            for key in (key for key in keys if key in stated and lacks_unit(stated[key], least)):
-                bare = int(stated[key])
-                message = f"{stated[key]!r} is {bare} {unit}; allowed: with its unit, such as {such}"
-                yield (*path, key), f"{message}, or {bare}{unit} if that is meant"
+            for key in (key for key in keys if key in values and lacks_unit(values[key], least)):
+                number = int(values[key])
+                message = f"{values[key]!r} is {number} {unit}; allowed: with its unit, such as {example}"
+                yield (*path, key), f"{message}, or {number}{unit} if that is meant"
 
 
 @CAPACITY_RULES.reads("cluster.profile")
@@ -172,25 +174,25 @@ def _profile_is_known(document: SpecDocument) -> Iterator[PathFinding]:
     name = document.get("cluster", "profile")
     if name is None or name in PROFILES:
         return
-    why = next((why for begins, why in REFUSED.items() if name.startswith(begins)), None)
+    reason = next((reason for prefix, reason in REFUSED.items() if name.startswith(prefix)), None)
     allowed = f"allowed: {', '.join(PROFILES)}"
     message = f"{name!r} isn't known; {did_you_mean(name, PROFILES)}{allowed}"
-    yield ("cluster", "profile"), message if why is None else f"{why}: there is nothing to plan"
+    yield ("cluster", "profile"), message if reason is None else f"{reason}: there is nothing to plan"
 
 
 @CAPACITY_RULES.reads(BROKERS, ADDED, "cluster.broker_classes", "cluster.state", "cluster.load")
 def _caps_matter(document: SpecDocument) -> Iterator[PathFinding]:
     """To have an effect, `max_leaders` must be below `max_replicas`, and `max_disk` below `disk`, with known sizes."""
-    for path, stated in _capacities(document):
-        replicas, leaders = stated.get("max_replicas"), stated.get("max_leaders")
+    for path, capacity in _capacities(document):
+        replicas, leaders = capacity.get("max_replicas"), capacity.get("max_leaders")
         if replicas is not None and leaders is not None and leaders >= replicas:
             message = f"{leaders} has no effect beside {place_of(document, (*path, 'max_replicas'))} of {replicas}"
             yield (*path, "max_leaders"), f"{message}; allowed: less than that, or no max_leaders"
-        if (most := stated.get("max_disk")) is not None and not document.knows_sizes:
+        if (most := capacity.get("max_disk")) is not None and not document.knows_sizes:
             message = f"{most!r} can't be kept without sizes; allowed: cluster.state.sizes, or no max_disk"
             yield (*path, "max_disk"), message
-        elif most is not None and "disk" in stated and parse_bytes(most) >= parse_bytes(stated["disk"]):
-            message = f"{most!r} has no effect beside {place_of(document, (*path, 'disk'))} of {stated['disk']!r}"
+        elif most is not None and "disk" in capacity and parse_bytes(most) >= parse_bytes(capacity["disk"]):
+            message = f"{most!r} has no effect beside {place_of(document, (*path, 'disk'))} of {capacity['disk']!r}"
             yield (*path, "max_disk"), f"{message}; allowed: less than that, or no max_disk"
 
 
@@ -213,54 +215,58 @@ def _caps_leave_room(document: SpecDocument) -> Iterator[PathFinding]:
     if document.get("sizing") is not None:
         return
     factors, targets = document.replicas_after, document.target_brokers
-    known = {topic.name: len(topic.partitions) for topic in document.assignment.topics if topic.name in factors}
-    more = {new.topic: new.count for new in document.added_partitions if new.topic in factors}
-    made = {new.topic: new.count for new in document.created_topics}
+    today = {topic.name: len(topic.partitions) for topic in document.assignment.topics if topic.name in factors}
+    grown = {new.topic: new.count for new in document.added_partitions if new.topic in factors}
+    created = {new.topic: new.count for new in document.created_topics}
     counts = Counter[int]()
-    for name, count in (known | more | made).items():
+    for name, count in (today | grown | created).items():
         counts[factors[name]] += count
-    for key, what, total in (
+    for key, noun, total in (
         ("max_replicas", "replicas", sum(factor * count for factor, count in counts.items())),
         ("max_leaders", "leaders", sum(counts.values())),
     ):
         caps = {broker.id: getattr(broker, key) for broker in targets}
         if None not in caps.values() and sum(caps.values()) < total:
-            message = f"the brokers that stay or join have room for {sum(caps.values())} {what}, and there are {total}"
+            message = f"the brokers that stay or join have room for {sum(caps.values())} {noun}, and there are {total}"
             yield _capped(document, min(caps), key, message, "higher caps, or more brokers")
     racks = {broker.rack for broker in targets}
     enforced = document.get("rack_aware") in (None, "enforced")
     for rack in sorted(racks - {None}, key=str) if enforced and None not in racks else ():
-        here = {broker.id: broker.max_replicas for broker in targets if broker.rack == rack}
-        needed = sum(min(len(here), factor // len(racks)) * count for factor, count in counts.items())
-        room = sum(cap or 0 for cap in here.values())
-        if None not in here.values() and room < needed:
+        rack_caps = {broker.id: broker.max_replicas for broker in targets if broker.rack == rack}
+        needed = sum(min(len(rack_caps), factor // len(racks)) * count for factor, count in counts.items())
+        room = sum(cap or 0 for cap in rack_caps.values())
+        if None not in rack_caps.values() and room < needed:
             message = (
                 f"the brokers of rack {rack!r} have room for {room} replicas, and the rack rule puts {needed} there"
             )
-            yield _capped(document, min(here), "max_replicas", message, "higher caps, or more brokers in the rack")
+            yield _capped(document, min(rack_caps), "max_replicas", message, "higher caps, or more brokers in the rack")
 
 
 @CAPACITY_TOPIC_RULES.reads(*TARGET_KEYS, *OF_REPLICAS, "topics", "changes.rebalance", "placement")
 def _caps_hold_what_stays(document: SpecDocument) -> Iterator[PathFinding]:
     """A broker's cap must allow the replicas that can't leave it: those of fixed topics, or all if nothing may move."""
-    chosen, mode = document.topic_filter, document.rebalance
+    topic_filter, mode = document.topic_filter, document.rebalance
     unforced = mode in ("leaders", "none") and not any(document.get(*key) for key in _FORCING)
-    fixed, every = Counter[int](), Counter[int]()
+    fixed, counts = Counter[int](), Counter[int]()
     for topic in document.assignment.topics:
-        moves = not topic.deleting and chosen.moves(topic.name)
+        moves = not topic.deleting and topic_filter.moves(topic.name)
         for row in topic.partitions:
-            every.update(row.replicas if not document.leaving_brokers & set(row.replicas) else ())
-            fixed.update(() if moves and chosen.is_near(row.replicas) else row.replicas)
+            counts.update(row.replicas if not document.leaving_brokers & set(row.replicas) else ())
+            fixed.update(() if moves and topic_filter.is_near(row.replicas) else row.replicas)
     for broker in document.target_brokers:
         cap = broker.max_replicas
         if cap is not None and fixed[broker.id] > cap:
             key = next((key for key in ("exclude", "include") if document.get("topics", key)), "on_brokers")
-            other = place_of(document, ("topics", key))
-            message = f"broker {broker.id} holds {fixed[broker.id]} replicas that may not move by {other}, above {cap}"
+            key_place = place_of(document, ("topics", key))
+            message = (
+                f"broker {broker.id} holds {fixed[broker.id]} replicas that may not move by {key_place}, above {cap}"
+            )
             yield _capped(document, broker.id, "max_replicas", message, "a higher cap, or topics that let them move")
-        elif cap is not None and unforced and every[broker.id] > cap:
-            other = place_of(document, ("changes", "rebalance"))
-            message = f"broker {broker.id} holds {every[broker.id]} replicas, above {cap}, and {other} lets none leave"
+        elif cap is not None and unforced and counts[broker.id] > cap:
+            key_place = place_of(document, ("changes", "rebalance"))
+            message = (
+                f"broker {broker.id} holds {counts[broker.id]} replicas, above {cap}, and {key_place} lets none leave"
+            )
             yield _capped(document, broker.id, "max_replicas", message, "a higher cap, or rebalance: all")
 
 
@@ -270,9 +276,9 @@ _FORCING = (("changes", "set_replication_factor"), ("changes", "set_racks"), ("p
 
 def _capped(document: SpecDocument, broker: int, key: str, message: str, allowed: str) -> PathFinding:
     """A finding at the place of a broker's cap: the broker, the one that it replaces, its class, or the profile."""
-    names = {broker, *(old for old, new in document.replacements if new == broker)}
+    broker_ids = {broker, *(old for old, new in document.replacements if new == broker)}
     for path, item in document.written_brokers:
         for place in ((*path, "capacity"), (*_CLASSES, item.get("class", ""))):
-            if item["id"] in names and key in (document.get(*place) or {}):
+            if item["id"] in broker_ids and key in (document.get(*place) or {}):
                 return (*place, key), f"{message}; allowed: {allowed}"
     return ("cluster", "profile"), f"{message}; allowed: {allowed}"

@@ -51,20 +51,20 @@ def rule_findings(document: SpecDocument, broken: Iterable[Finding], rules: Rule
     Rules that read `changes` also check each of `sweep.variants`, as if it were `changes`.
     """
     bad_keys = {finding.key for finding in broken}
-    found = _findings(document, bad_keys, rules)
+    findings = _findings(document, bad_keys, rules)
     of_changes = Rules(
         [rule for rule in rules.of_document if _reads_changes(rule[0])],
         [rule for rule in rules.of_topics if _reads_changes(rule[0])],
     )
     for _, view in document.variants:
-        there = key_text(view.written(("changes",)))
-        for finding in _findings(view, {_as_changes(key, there) for key in bad_keys}, of_changes):
-            if finding in found:
+        variant_key = key_text(view.path_in_file(("changes",)))
+        for finding in _findings(view, {_as_changes(key, variant_key) for key in bad_keys}, of_changes):
+            if finding in findings:
                 continue
             # A finding at another key also comes from the variant's changes, so the message says so.
-            within = _touches(finding.key, there)
-            found.append(finding if within else replace(finding, message=f"{finding.message} (in {there})"))
-    return found
+            within = _touches(finding.key, variant_key)
+            findings.append(finding if within else replace(finding, message=f"{finding.message} (in {variant_key})"))
+    return findings
 
 
 def _findings(document: SpecDocument, bad_keys: set[str], rules: Rules) -> list[Finding]:
@@ -75,17 +75,17 @@ def _findings(document: SpecDocument, bad_keys: set[str], rules: Rules) -> list[
     def sound(*reads: str) -> bool:
         return not any(_touches(bad, key) for bad in bad_keys for key in reads)
 
-    told = (each for reads, rule in rules.of_document if sound(*reads) for each in rule(document))
-    found = list(document.placed(told))
+    document_findings = (each for reads, rule in rules.of_document if sound(*reads) for each in rule(document))
+    findings = list(document.with_places(document_findings))
     # An unknown broker, or one that isn't listed, makes every count of target brokers wrong.
-    bad_keys = bad_keys | {finding.key for finding in found}
+    bad_keys = bad_keys | {finding.key for finding in findings}
     joining = document.joining_brokers if sound(BROKERS, ADDED, "changes.replace_brokers") else ()
     if sound(BROKERS) and (unlisted := list(_unlisted_brokers(document, joining))):
-        found += unlisted
+        findings += unlisted
         bad_keys = bad_keys | {BROKERS}
     for reads, rule in rules.of_topics:
-        found += document.placed(rule(document)) if sound(*reads) else ()
-    return found
+        findings += document.with_places(rule(document)) if sound(*reads) else ()
+    return findings
 
 
 def _unlisted_brokers(document: SpecDocument, joining: Iterable[Broker]) -> Iterator[Finding]:
@@ -93,17 +93,17 @@ def _unlisted_brokers(document: SpecDocument, joining: Iterable[Broker]) -> Iter
 
     Brokers of `joining` have joined since the YAML was written, for example with a first step.
     """
-    known, joined = {broker.id for broker in document.brokers_today}, {broker.id for broker in joining}
+    listed_ids, joined = {broker.id for broker in document.brokers_today}, {broker.id for broker in joining}
     holders: dict[int, list[AssignmentEntry]] = {}
     for entry in document.assignment.entries:
         for broker in entry.partition.replicas:
-            if broker not in known:
+            if broker not in listed_ids:
                 holders.setdefault(broker, []).append(entry)
     for broker, entries in holders.items():
-        others = len(entries) - 1
-        more = f" (as {others} more {'partition does' if others == 1 else 'partitions do'})" if others else ""
-        allowed = f"move {broker} there from changes, because it has joined" if broker in joined else listed(known)
-        message = f"has a replica on broker {broker}, which isn't in cluster.brokers{more}; allowed: {allowed}"
+        extra = len(entries) - 1
+        more_text = f" (as {extra} more {'partition does' if extra == 1 else 'partitions do'})" if extra else ""
+        allowed = f"move {broker} there from changes, because it has joined" if broker in joined else listed(listed_ids)
+        message = f"has a replica on broker {broker}, which isn't in cluster.brokers{more_text}; allowed: {allowed}"
         yield Finding(entries[0].place, entries[0].key, message)
 
 
@@ -111,18 +111,18 @@ def _reads_changes(reads: tuple[str, ...]) -> bool:
     return any(key.startswith("changes.") for key in reads)
 
 
-def _as_changes(key: str, there: str) -> str:
-    """The name of a key if the value at `there` is in the place of `changes`."""
-    if key == there or key.startswith((f"{there}.", f"{there}[")):
-        return "changes" + key[len(there) :]
-    if there.startswith((f"{key}.", f"{key}[")):
+def _as_changes(key: str, variant_key: str) -> str:
+    """The name of a key if the value at `variant_key` is in the place of `changes`."""
+    if key == variant_key or key.startswith((f"{variant_key}.", f"{variant_key}[")):
+        return "changes" + key[len(variant_key) :]
+    if variant_key.startswith((f"{key}.", f"{key}[")):
         return "changes"
     return "" if _touches(key, "changes") else key
 
 
-def _touches(one: str, other: str) -> bool:
+def _touches(key: str, other_key: str) -> bool:
     """True if the keys are equal, or one is inside the other."""
-    short, long = sorted((one, other), key=len)
+    short, long = sorted((key, other_key), key=len)
     return long == short or long.startswith((f"{short}.", f"{short}["))
 
 
@@ -135,10 +135,10 @@ def repeated(values: Iterable[tuple[Path, object]], allowed: str) -> Iterator[Pa
         seen.add(value)
 
 
-def unknown(path: Path, name: str, of: str, known: Collection[str]) -> PathFinding:
-    """The finding that a name isn't among the names under the key `of`."""
-    allowed = ", ".join(known) or f"none, as {of} is empty"
-    return path, f"{name!r} isn't in {of}; {did_you_mean(name, known)}allowed: {allowed}"
+def unknown(path: Path, name: str, parent: str, names: Collection[str]) -> PathFinding:
+    """The finding that a name isn't among the names under the key `parent`."""
+    allowed = ", ".join(names) or f"none, as {parent} is empty"
+    return path, f"{name!r} isn't in {parent}; {did_you_mean(name, names)}allowed: {allowed}"
 
 
 def listed(ids: Iterable[int]) -> str:

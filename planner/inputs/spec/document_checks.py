@@ -65,22 +65,22 @@ def _added_once(document: SpecDocument) -> Iterator[PathFinding]:
 
 @_reads(BROKERS, ADDED, _REMOVED)
 def _removed_known(document: SpecDocument) -> Iterator[PathFinding]:
-    known = _ids(document)
+    broker_ids = _ids(document)
     added = {broker.id for broker in document.added_brokers}
     for path, broker in document.items("changes", "remove_brokers"):
-        if broker not in known and broker not in added:
-            yield path, f"{broker} isn't a broker of the cluster; allowed: {listed(known)}"
+        if broker not in broker_ids and broker not in added:
+            yield path, f"{broker} isn't a broker of the cluster; allowed: {listed(broker_ids)}"
 
 
 @_reads(BROKERS, _REMOVED, _REPLACED)
 def _replaced_known(document: SpecDocument) -> Iterator[PathFinding]:
-    known = _ids(document)
+    broker_ids = _ids(document)
     removed = set(document.get("changes", "remove_brokers") or ())
     takers: set[int] = set()
     for old, new in document.replacements:
         path = ("changes", "replace_brokers", str(old))
-        if old not in known:
-            yield path, f"{old} isn't a broker of the cluster; allowed: {listed(known)}"
+        if old not in broker_ids:
+            yield path, f"{old} isn't a broker of the cluster; allowed: {listed(broker_ids)}"
         if old in removed:
             yield path, f"{old} is removed too; allowed: one of the two"
         if new in document.leaving_brokers:
@@ -92,10 +92,10 @@ def _replaced_known(document: SpecDocument) -> Iterator[PathFinding]:
 
 @_reads(BROKERS, ADDED, _REPLACED, "changes.set_racks")
 def _racks_of_known(document: SpecDocument) -> Iterator[PathFinding]:
-    known = _ids(document) | {broker.id for broker in document.joining_brokers}
+    broker_ids = _ids(document) | {broker.id for broker in document.joining_brokers}
     for broker, _ in document.set_racks:
-        if broker not in known:
-            message = f"{broker} is neither a broker of the cluster nor added; allowed: {listed(known)}"
+        if broker not in broker_ids:
+            message = f"{broker} is neither a broker of the cluster nor added; allowed: {listed(broker_ids)}"
             yield ("changes", "set_racks", str(broker)), message
 
 
@@ -103,37 +103,37 @@ def _racks_of_known(document: SpecDocument) -> Iterator[PathFinding]:
 def _racks_for_all(document: SpecDocument) -> Iterator[PathFinding]:
     """Kafka refuses rack-aware placement if only some brokers have racks (KIP-36)."""
     targets = document.target_brokers
-    without = [broker.id for broker in targets if broker.rack is None]
-    if not document.rack_aware or len(without) in (0, len(targets)):
+    rackless = [broker.id for broker in targets if broker.rack is None]
+    if not document.rack_aware or len(rackless) in (0, len(targets)):
         return
     allowed = "a rack for every broker that stays or joins, for none, or rack_aware: disabled"
-    for path, who, old in _written(document, set(without)):
-        if old is None:
+    for path, who, replaced in _broker_paths(document, set(rackless)):
+        if replaced is None:
             yield (*path, "rack"), f"broker {who} has no rack, but others have; allowed: {allowed}"
         else:
-            yield path, f"broker {who} gets no rack from broker {old}, but others have one; allowed: {allowed}"
+            yield path, f"broker {who} gets no rack from broker {replaced}, but others have one; allowed: {allowed}"
 
 
 @_reads(*TARGET_KEYS, "limits.disk_used", "limits.hours_above_capacity")
 def _capacities_for_all(document: SpecDocument) -> Iterator[PathFinding]:
     """`disk_used` needs each broker's disk, and `hours_above_capacity` each broker's network."""
-    for limit, what, of in (
+    for limit, capacity_key, field in (
         ("disk_used", "disk", "disk_bytes"),
         ("hours_above_capacity", "network", "network_bytes_per_sec"),
     ):
         if document.get("limits", limit) is None:
             continue
-        without = {broker.id for broker in document.target_brokers if getattr(broker, of) is None}
-        allowed = f"capacity.{what} for every broker that stays or joins, or no limits.{limit}"
-        for path, who, old in _written(document, without):
-            if old is None:
-                message = f"broker {who} has no capacity.{what}, which limits.{limit} needs; allowed: {allowed}"
+        lacking = {broker.id for broker in document.target_brokers if getattr(broker, field) is None}
+        allowed = f"capacity.{capacity_key} for every broker that stays or joins, or no limits.{limit}"
+        for path, who, replaced in _broker_paths(document, lacking):
+            if replaced is None:
+                message = f"broker {who} has no capacity.{capacity_key}, which limits.{limit} needs; allowed: {allowed}"
                 yield (*path, "capacity"), message
             else:
-                yield path, f"broker {who} gets no capacity.{what} from broker {old}; allowed: {allowed}"
+                yield path, f"broker {who} gets no capacity.{capacity_key} from broker {replaced}; allowed: {allowed}"
 
 
-def _written(document: SpecDocument, ids: set[int]) -> Iterator[tuple[Path, int, int | None]]:
+def _broker_paths(document: SpecDocument, ids: set[int]) -> Iterator[tuple[Path, int, int | None]]:
     """The path of each of these target brokers, its id, and if it isn't listed the broker that it replaces."""
     yield from ((path, item["id"], None) for path, item in document.written_brokers if item["id"] in ids)
     inherited = {broker.id for broker in document.joining_brokers} - {each.id for each in document.added_brokers}
@@ -162,22 +162,22 @@ def _classes_known(document: SpecDocument) -> Iterator[PathFinding]:
 
 @_reads("balance", "budget", "sweep.balance", "sweep.choose", *_LOADS)
 def _bytes_are_known(document: SpecDocument) -> Iterator[PathFinding]:
-    asked: list[tuple[Path, str]] = [(("balance", name), name) for name in BYTE_WINDOWS]
-    asked += [(path, name) for name in BYTE_WINDOWS for path, _ in document.items("sweep", "balance", name)]
+    keys: list[tuple[Path, str]] = [(("balance", name), name) for name in BYTE_WINDOWS]
+    keys += [(path, name) for name in BYTE_WINDOWS for path, _ in document.items("sweep", "balance", name)]
     sized = ("most_even_within_bytes", "most_months_within_bytes", "fewest_bytes_lasting_months")
-    asked += [(("budget", "bytes_moved"), "disk"), *((("sweep", "choose", rule), "disk") for rule in sized)]
-    asked += [(("balance", "log_dirs"), "disk")]
-    for path, name in asked:
-        known = document.knows_sizes if name == "disk" else document.knows_traffic(name)
-        what, allowed = ("sizes", _SIZES) if name == "disk" else ("rates", _RATES)
-        if not known and (value := document.get(*path)) not in (None, "none"):
-            yield path, f"{value!r} can't be judged without {what}; allowed: {allowed}, or none"
+    keys += [(("budget", "bytes_moved"), "disk"), *((("sweep", "choose", rule), "disk") for rule in sized)]
+    keys += [(("balance", "log_dirs"), "disk")]
+    for path, name in keys:
+        is_known = document.knows_sizes if name == "disk" else document.knows_traffic(name)
+        kind, allowed = ("sizes", _SIZES) if name == "disk" else ("rates", _RATES)
+        if not is_known and (value := document.get(*path)) not in (None, "none"):
+            yield path, f"{value!r} can't be judged without {kind}; allowed: {allowed}, or none"
 
 
 @_reads("balance", "cluster.load", "sweep.choose", "limits")
 def _hours_are_known(document: SpecDocument) -> Iterator[PathFinding]:
     """Hours need a load profile, and the busiest hours need a window on traffic."""
-    for path, allowed in yaml_sections.of_hours(document):
+    for path, allowed in yaml_sections.keys_of_hours(document):
         if not document.get("cluster", "load"):
             message = f"{document.get(*path)!r} can't be judged without a load profile"
             yield path, f"{message}; allowed: with cluster.load, or {allowed}"
@@ -200,7 +200,9 @@ def _variants_once(document: SpecDocument) -> Iterator[PathFinding]:
 def _scenarios_once(document: SpecDocument) -> Iterator[PathFinding]:
     path: Path = ("sweep", "scenarios", "growth")
     scenarios = yaml_sections.growth(document)
-    yield from repeated((((*path, at, "name"), each.name) for at, each in enumerate(scenarios)), "a name for each")
+    yield from repeated(
+        (((*path, index, "name"), each.name) for index, each in enumerate(scenarios)), "a name for each"
+    )
     if scenarios and not document.knows_sizes and not document.knows_traffic("network_out"):
         yield path, "growth can't be judged without sizes or rates; allowed: either of them, or no scenarios"
 
@@ -211,24 +213,26 @@ def _racks_to_survive(document: SpecDocument) -> Iterator[PathFinding]:
         yield ("resilience", "survive"), "'rack' can't be judged, no broker has a rack; allowed: racks, broker, or none"
 
 
-def known_findings(document: SpecDocument, known: LogDirs) -> Iterator[PathFinding]:
+def log_dir_findings(document: SpecDocument, log_dirs: LogDirs) -> Iterator[PathFinding]:
     """Findings for `balance.log_dirs` without any known log dir, and for lists that differ from the broker's own."""
-    told = dict(known.brokers)
-    if not told and not any(broker.log_dirs for broker in (*document.brokers_today, *document.added_brokers)):
+    described = dict(log_dirs.brokers)
+    if not described and not any(broker.log_dirs for broker in (*document.brokers_today, *document.added_brokers)):
         allowed = "log_dirs on brokers, cluster.state.sizes from kafka-log-dirs --describe, or none"
-        asked = document.get("balance", "log_dirs")
-        yield ("balance", "log_dirs"), f"{asked!r} can't be judged: no log dir is known; allowed: {allowed}"
+        tolerance = document.get("balance", "log_dirs")
+        yield ("balance", "log_dirs"), f"{tolerance!r} can't be judged: no log dir is known; allowed: {allowed}"
     for path, paths, broker in _log_dir_lists(document):
-        has = {log_dir.path for log_dir in told.get(broker, ())}
-        if has and has != set(paths):
-            message = f"broker {broker} says that its log dirs are {', '.join(sorted(has))}; allowed: these, or no list"
+        dirs = {log_dir.path for log_dir in described.get(broker, ())}
+        if dirs and dirs != set(paths):
+            message = (
+                f"broker {broker} says that its log dirs are {', '.join(sorted(dirs))}; allowed: these, or no list"
+            )
             yield path, message
 
 
 @_reads(BROKERS, ADDED)
 def _log_dirs_once(document: SpecDocument) -> Iterator[PathFinding]:
     for path, paths, _ in _log_dir_lists(document):
-        yield from repeated((((*path, at), each) for at, each in enumerate(paths)), "each log dir once")
+        yield from repeated((((*path, index), each) for index, each in enumerate(paths)), "each log dir once")
 
 
 @_reads(BROKERS, ADDED)
@@ -250,10 +254,10 @@ def _replicas_in_log_dirs(document: SpecDocument) -> Iterator[PathFinding]:
                 message = f"{len(paths)} log dirs for {len(item['replicas'])} replicas; allowed: one for each, in order"
                 yield path, message
                 continue
-            for at, (broker, log_dir) in enumerate(zip(item["replicas"], paths or (), strict=False)):
+            for index, (broker, log_dir) in enumerate(zip(item["replicas"], paths or (), strict=False)):
                 if lists.get(broker) and log_dir not in lists[broker]:
                     message = f"{log_dir!r} isn't a log dir of broker {broker}; allowed: {', '.join(lists[broker])}"
-                    yield (*path, at), message
+                    yield (*path, index), message
 
 
 def _log_dir_lists(document: SpecDocument) -> Iterator[tuple[Path, list[str], int]]:
@@ -269,21 +273,21 @@ def size_findings(document: SpecDocument, sizes: Sizes) -> Iterator[PathFinding]
         return
     unsized = f"with {sizes.unsized} partition{'' if sizes.unsized == 1 else 's'} without a size"
     lacking = unsized if sizes.known else "without sizes"
-    for name, value in _gates(document, OF_SIZES):
+    for name, value in _stated_limits(document, OF_SIZES):
         yield ("limits", name), f"{value!r} can't be judged {lacking}; allowed: {_SIZES}, or no such limit"
 
 
 @_reads("topics", "cluster.brokers")
 def _filter_names_brokers(document: SpecDocument) -> Iterator[PathFinding]:
-    known = [broker.id for broker in document.brokers_today]
+    broker_ids = [broker.id for broker in document.brokers_today]
     for path, broker in document.items("topics", "on_brokers"):
-        if broker not in known:
-            yield path, f"{broker} isn't in cluster.brokers; allowed: {listed(known)}"
+        if broker not in broker_ids:
+            yield path, f"{broker} isn't in cluster.brokers; allowed: {listed(broker_ids)}"
 
 
 @_reads("limits.eta", "execution.throttle")
 def _eta_has_throttle(document: SpecDocument) -> Iterator[PathFinding]:
-    for _, eta in _gates(document, ("eta",)):
+    for _, eta in _stated_limits(document, ("eta",)):
         if document.get("execution", "throttle") == "none":
             message = f"{eta!r} can't be judged with execution.throttle: none; allowed: a throttle, or no such limit"
             yield ("limits", "eta"), message
@@ -291,21 +295,21 @@ def _eta_has_throttle(document: SpecDocument) -> Iterator[PathFinding]:
 
 @_reads(*TARGET_KEYS, "limits")
 def _racks_for_limits(document: SpecDocument) -> Iterator[PathFinding]:
-    for name, value in () if document.target_racks else _gates(document, OF_RACKS):
+    for name, value in () if document.target_racks else _stated_limits(document, OF_RACKS):
         yield ("limits", name), f"{value!r} can't be judged, no broker has a rack; allowed: racks, or no such limit"
 
 
-def _gates(document: SpecDocument, names: tuple[str, ...]) -> Iterator[tuple[str, object]]:
-    written = ((name, document.get("limits", name)) for name in names)
-    yield from ((name, value) for name, value in written if value is not None)
+def _stated_limits(document: SpecDocument, names: tuple[str, ...]) -> Iterator[tuple[str, object]]:
+    values = ((name, document.get("limits", name)) for name in names)
+    yield from ((name, value) for name, value in values if value is not None)
 
 
 @_reads("report.failures", *TARGET_KEYS)
 def _can_fail(document: SpecDocument) -> Iterator[PathFinding]:
     """Failures of racks need racks, and no more brokers can fail than there are today, whatever a variant adds."""
     brokers, failures = len(document.brokers_today), ("report", "failures")
-    for at, kind in enumerate(yaml_sections.failure_kinds(document)):
-        path: Path = (*failures, at) if isinstance(document.get(*failures), list) else failures
+    for index, kind in enumerate(yaml_sections.failure_kinds(document)):
+        path: Path = (*failures, index) if isinstance(document.get(*failures), list) else failures
         if kind == "racks" and not document.target_racks:
             yield path, "'racks' can't be judged, no broker has a rack; allowed: racks, or brokers"
         if _TOGETHER.get(kind, kind) > brokers:
@@ -314,8 +318,8 @@ def _can_fail(document: SpecDocument) -> Iterator[PathFinding]:
 
 @_reads("report.growth", *_LOADS)
 def _can_grow(document: SpecDocument) -> Iterator[PathFinding]:
-    known = document.knows_sizes or document.knows_traffic("network_in")
-    if document.get("report", "growth") is not None and not known:
+    has_loads = document.knows_sizes or document.knows_traffic("network_in")
+    if document.get("report", "growth") is not None and not has_loads:
         message = "growth can't be judged without sizes or rates; allowed: either of them, or no report.growth"
         yield ("report", "growth"), message
 
@@ -340,12 +344,12 @@ def _captured_at_a_moment(document: SpecDocument) -> Iterator[PathFinding]:
 
 @_reads("valid_for", "cluster.captured_at")
 def _valid_from_a_moment(document: SpecDocument) -> Iterator[PathFinding]:
-    written, seconds = document.get("valid_for"), yaml_sections.valid_for_seconds(document)
+    text, seconds = document.get("valid_for"), yaml_sections.valid_for_seconds(document)
     if seconds is not None and document.get("cluster", "captured_at") is None:
-        message = f"{written!r} needs a start time; allowed: together with cluster.captured_at, {MOMENT_ALLOWED}"
+        message = f"{text!r} needs a start time; allowed: together with cluster.captured_at, {MOMENT_ALLOWED}"
         yield ("valid_for",), message
     if seconds is not None and seconds > _LONGEST_DAYS * 86_400:
-        yield ("valid_for",), f"{written!r} is too long; allowed: at most {_LONGEST_DAYS}d"
+        yield ("valid_for",), f"{text!r} is too long; allowed: at most {_LONGEST_DAYS}d"
 
 
 def _ids(document: SpecDocument) -> set[int]:

@@ -41,23 +41,23 @@ _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 @_reads()
 def _todays_configs(document: SpecDocument) -> Iterator[PathFinding | Finding]:
     """Findings for configurations of today's topics, at the place of the configuration."""
-    inline = {topic["name"]: at for at, topic in enumerate(document.get("cluster", "topics") or ())}
-    first = {entry.topic: entry for entry in reversed(document.assignment.entries)}
+    inline = {topic["name"]: index for index, topic in enumerate(document.get("cluster", "topics") or ())}
+    first_entries = {entry.topic: entry for entry in reversed(document.assignment.entries)}
     for topic in document.assignment.topics:
-        own = {key for key, _ in topic.config}
-        for key, message in _wrong(topic.config + topic.effective_config):
+        own_keys = {key for key, _ in topic.config}
+        for key, message in _config_faults(topic.config + topic.effective_config):
             if topic.name in inline:
-                which = "config" if key in own else "effective_config"
-                yield ("cluster", "topics", inline[topic.name], which, key), message
+                section = "config" if key in own_keys else "effective_config"
+                yield ("cluster", "topics", inline[topic.name], section, key), message
             else:
                 # For a state file, the place is that of the topic's first partition.
-                entry = first[topic.name]
+                entry = first_entries[topic.name]
                 yield Finding(entry.place, entry.key, message)
 
 
 @_reads("cluster.config_defaults")
 def _inherited_configs(document: SpecDocument) -> Iterator[PathFinding]:
-    for key, message in _wrong(document.config_defaults):
+    for key, message in _config_faults(document.config_defaults):
         yield ("cluster", "config_defaults", key), message
 
 
@@ -87,13 +87,13 @@ def altered(topic: str, min_insync: object) -> str:
 @_reads(CREATED)
 def _new_configs(document: SpecDocument) -> Iterator[PathFinding]:
     """Findings for configurations of topics to be created. Another rule checks min.insync.replicas."""
-    for at, new in enumerate(document.created_topics):
-        for key, message in _wrong(new.config):
+    for index, new in enumerate(document.created_topics):
+        for key, message in _config_faults(new.config):
             if key != MIN_INSYNC:
-                yield ("changes", "create_topics", at, "config", key), message
+                yield ("changes", "create_topics", index, "config", key), message
 
 
-def _wrong(config: Config) -> Iterator[tuple[str, str]]:
+def _config_faults(config: Config) -> Iterator[tuple[str, str]]:
     """Each key with a value that Kafka would refuse, or with a misspelled name, and a message."""
     for key, value in config:
         if (least := _LEAST.get(key)) is not None:
@@ -111,23 +111,23 @@ def _wrong(config: Config) -> Iterator[tuple[str, str]]:
 def _created_names(document: SpecDocument) -> Iterator[PathFinding]:
     """A new topic's name must not be in use, even if dots are written as underscores, because metrics do that."""
     existing = {topic.name for topic in document.assignment.topics}
-    taken = dict.fromkeys(existing, "a topic of the cluster already; allowed: another name, or changes.add_partitions")
+    in_use = dict.fromkeys(existing, "a topic of the cluster already; allowed: another name, or changes.add_partitions")
     by_metric: dict[str, set[str]] = {}
-    for other in existing:
-        by_metric.setdefault(_metric(other), set()).add(other)
+    for existing_name in existing:
+        by_metric.setdefault(_metric(existing_name), set()).add(existing_name)
     for item_path, item in document.items("changes", "create_topics"):
         path, name = (*item_path, "name"), item["name"]
-        named = by_metric.setdefault(_metric(name), set())
-        alike = sorted(named - {name})
+        same_metric = by_metric.setdefault(_metric(name), set())
+        alike = sorted(same_metric - {name})
         if name == _METADATA:
             yield path, f"{name!r} is the controller's own; allowed: another name"
-        elif name in taken:
-            yield path, f"{name!r} is {taken[name]}"
+        elif name in in_use:
+            yield path, f"{name!r} is {in_use[name]}"
         elif alike:
             message = f"{name!r} collides with topic {alike[0]!r}: metrics write dots as underscores"
             yield path, f"{message}; allowed: a name that differs otherwise too"
-        taken[name] = "here twice; allowed: each topic once"
-        named.add(name)
+        in_use[name] = "here twice; allowed: each topic once"
+        same_metric.add(name)
 
 
 @_reads(GROWN)
@@ -155,17 +155,17 @@ def _more_than_today(document: SpecDocument) -> Iterator[PathFinding]:
     """The number of partitions must grow, because Kafka never removes one."""
     counts = {topic.name: len(topic.partitions) for topic in document.assignment.topics}
     for item_path, item in document.items("changes", "add_partitions"):
-        today, wanted = counts.get(item["topic"]), item["partitions"]
-        if today is not None and wanted <= today:
-            message = f"{wanted} partitions, {item['topic']} has {today} today; allowed: {today + 1} or more"
+        today, count = counts.get(item["topic"]), item["partitions"]
+        if today is not None and count <= today:
+            message = f"{count} partitions, {item['topic']} has {today} today; allowed: {today + 1} or more"
             yield (*item_path, "partitions"), message
 
 
 @_reads(*TARGET_KEYS, CREATED, "cluster.config_defaults")
 def _created_factors(document: SpecDocument) -> Iterator[PathFinding]:
     targets = len(document.target_brokers)
-    for at, new in enumerate(document.created_topics):
-        path = ("changes", "create_topics", at)
+    for index, new in enumerate(document.created_topics):
+        path = ("changes", "create_topics", index)
         if targets < new.replication_factor:
             message = f"{new.replication_factor} replicas need {new.replication_factor} brokers"
             yield (*path, "replication_factor"), f"{message}; allowed: at most the {targets} that stay or join"
@@ -194,8 +194,8 @@ def _added_factors(document: SpecDocument) -> Iterator[PathFinding]:
             continue
         path, factor = (*item_path, "topic"), len(topic.partitions[0].replicas)
         changes = document.replication_factor_changes
-        asked = {each.replication_factor for each in changes if fnmatchcase(topic.name, each.topics)}
-        if asked - {factor}:
+        new_factors = {each.replication_factor for each in changes if fnmatchcase(topic.name, each.topics)}
+        if new_factors - {factor}:
             message = (
                 f"{topic.name} gets another replication factor too, and Kafka adds partitions with today's {factor}"
             )
@@ -207,15 +207,17 @@ def _added_factors(document: SpecDocument) -> Iterator[PathFinding]:
 
 
 @_reads(*TARGET_KEYS, CREATED, GROWN)
-def _at_once(document: SpecDocument) -> Iterator[PathFinding]:
+def _fits_one_request(document: SpecDocument) -> Iterator[PathFinding]:
     """At most as many partitions as the controller makes at once, with a replica list that fits a command line."""
     longest = max((len(str(broker.id)) for broker in document.target_brokers), default=1)
-    held = {topic.name: sum(len(each.replicas) for each in topic.partitions) for topic in document.assignment.topics}
-    for path, new in _all_new(document):
-        made = new.count - new.first
-        replicas = held.get(new.topic, 0) + made * new.replication_factor
-        if made > _MOST_AT_ONCE:
-            yield path, f"{made} new partitions; allowed: at most {_MOST_AT_ONCE}, which is what Kafka makes at once"
+    replica_counts = {
+        topic.name: sum(len(each.replicas) for each in topic.partitions) for topic in document.assignment.topics
+    }
+    for path, new in _new_partitions(document):
+        added = new.count - new.first
+        replicas = replica_counts.get(new.topic, 0) + added * new.replication_factor
+        if added > _MOST_AT_ONCE:
+            yield path, f"{added} new partitions; allowed: at most {_MOST_AT_ONCE}, which is what Kafka makes at once"
         elif replicas * (longest + 1) > _LONGEST_ARGUMENT_BYTES:
             message = f"the list of {replicas} replicas is longer than a command line may hold"
             yield path, f"{message}; allowed: about {_LONGEST_ARGUMENT_BYTES // (longest + 1)} replicas"
@@ -224,14 +226,14 @@ def _at_once(document: SpecDocument) -> Iterator[PathFinding]:
 @_reads(CREATED, GROWN, "cluster.rates", "cluster.state")
 def _loads_are_comparable(document: SpecDocument) -> Iterator[PathFinding]:
     """Expected sizes and rates need known ones of the other partitions for comparison."""
-    known = {
+    requirements = {
         "size": (document.knows_sizes, "cluster.state.sizes, or size in cluster.topics"),
         "bytes_in": (document.knows_traffic("network_in"), "cluster.rates, or bytes_in in cluster.topics"),
         "bytes_out": (document.knows_traffic("network_out"), "cluster.rates, or bytes_out in cluster.topics"),
     }
     for list_name in ("create_topics", "add_partitions"):
         for item_path, item in document.items("changes", list_name):
-            for key, (others_too, source) in known.items():
+            for key, (others_too, source) in requirements.items():
                 if key in item and not others_too:
                     message = f"{item[key]!r} can't be compared with the other partitions; allowed: with {source}"
                     yield (*item_path, key), message
@@ -242,18 +244,18 @@ def _total_load(document: SpecDocument) -> Iterator[PathFinding]:
     """Sums of bytes and of traffic must fit into 64 bits."""
     targets = len(document.target_brokers)
     total = sum(each.size_bytes for topic in document.assignment.topics for each in topic.partitions) * targets
-    for path, new in _all_new(document):
-        one = max(new.size_bytes, new.bytes_in_per_sec + new.bytes_out_per_sec)
-        total += one * min(new.count - new.first, _MOST_AT_ONCE) * targets
+    for path, new in _new_partitions(document):
+        load = max(new.size_bytes, new.bytes_in_per_sec + new.bytes_out_per_sec)
+        total += load * min(new.count - new.first, _MOST_AT_ONCE) * targets
         if total > LARGEST:
             yield path, f"all replicas together would have more than {LARGEST} bytes; allowed: less of them"
             return
 
 
-def _all_new(document: SpecDocument) -> Iterator[tuple[Path, NewPartitions]]:
+def _new_partitions(document: SpecDocument) -> Iterator[tuple[Path, NewPartitions]]:
     """Every item of the two lists, with the path of its number of partitions."""
-    for at, new in enumerate(document.created_topics):
-        yield ("changes", "create_topics", at, "partitions"), new
+    for index, new in enumerate(document.created_topics):
+        yield ("changes", "create_topics", index, "partitions"), new
     places = {item["topic"]: path for path, item in document.items("changes", "add_partitions")}
     for new in document.added_partitions:
         yield (*places[new.topic], "partitions"), new

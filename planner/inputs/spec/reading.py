@@ -17,7 +17,7 @@ from planner.inputs.importers.terraform_show import target_notes, targets
 from planner.inputs.spec import build_spec, yaml_sections
 from planner.inputs.spec.caps_and_capacity_checks import CAPACITY_RULES, CAPACITY_TOPIC_RULES
 from planner.inputs.spec.checks import Rules, rule_findings
-from planner.inputs.spec.document_checks import DOCUMENT_RULES, known_findings, size_findings, source_findings
+from planner.inputs.spec.document_checks import DOCUMENT_RULES, log_dir_findings, size_findings, source_findings
 from planner.inputs.spec.leader_checks import LEADER_RULES, LEADER_TOPIC_RULES
 from planner.inputs.spec.new_topic_checks import NEW_TOPIC_RULES
 from planner.inputs.spec.placement_checks import PLACEMENT_RULES, SET_RULES
@@ -94,7 +94,7 @@ def load(path: Path) -> Spec:
         raise SpecError([Finding(Place(file, 1, 1), "", "is a plan; allowed: the YAML file that it was made from")])
     unreadable = {finding.key for finding in document.findings}
     of_schema = (finding for finding in schema_findings(document) if finding.key not in unreadable)
-    broken = [*document.findings, *of_schema, *document.placed(source_findings(document))]
+    broken = [*document.findings, *of_schema, *document.with_places(source_findings(document))]
     topics = _with_load(document, path.parent, broken)
     document = replace(topics.document, assignment=topics.assignment or Assignment())
     described, group_files, of_groups = _group_files(document, path.parent, broken)
@@ -103,13 +103,13 @@ def load(path: Path) -> Spec:
     of_topics = _OF_TOPICS if topics.findings else (*_OF_TOPICS, *PATTERN_RULES)
     findings += rule_findings(document, broken, Rules(_OF_DOCUMENT, of_topics if topics.assignment else ()))
     if described and topics.assignment is not None:
-        findings += document.placed(described_findings(document, described))
+        findings += document.with_places(described_findings(document, described))
     if not topics.findings and topics.assignment is not None:
-        findings += document.placed(size_findings(document, topics.sizes))
+        findings += document.with_places(size_findings(document, topics.sizes))
     if findings or topics.assignment is None:
         raise SpecError(findings)
-    told = group_files if document.get("report", "consumers") else ()
-    inputs = (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *told)
+    group_inputs = group_files if document.get("report", "consumers") else ()
+    inputs = (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *group_inputs)
     spec = build_spec.build_spec(document, topics.sizes, inputs, _log_dirs(document, topics), described)
     # The first rate of growth that matches a topic counts, so those of the YAML come first.
     ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
@@ -118,11 +118,11 @@ def load(path: Path) -> Spec:
     outgrown = cluster_load.outgrown(spec.cluster, ends, topics.history) if topics.history else ()
     cluster = replace(spec.cluster, notes=notes, outgrown=outgrown)
     traffic = yaml_sections.traffic(document)
-    written_too = {broker.id for broker in document.added_brokers}
+    listed_ids = {broker.id for broker in document.added_brokers}
     # A replacement that only changes.replace_brokers names may be live and cordoned too.
     cordoned = topics.merged.cordoned if topics.merged else {}
     joining = (
-        each if each.id in written_too else replace(each, cordoned_log_dirs=cordoned.get(each.id, ()))
+        each if each.id in listed_ids else replace(each, cordoned_log_dirs=cordoned.get(each.id, ()))
         for each in spec.changes.add_brokers
     )
     changes = replace(spec.changes, add_brokers=tuple(joining))
@@ -144,30 +144,30 @@ def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _
     document, name = topics.document, document.get(*keys)
     if topics.assignment is None or not name or any(finding.key == "cluster.load" for finding in broken):
         return topics
-    found, sized = document.finding(keys, ""), topics.sizes.known
+    finding, sized = document.finding(keys, ""), topics.sizes.known
     try:
-        content = _read(folder / name, found, file_reading.LOAD)
+        content = _read(folder / name, finding, file_reading.LOAD)
         rows, about = load_profile_file.decoded(content, (folder / name).as_posix())
         load = cluster_load.cluster_load(rows, about)
     except SpecError as error:
         return replace(topics, findings=(*topics.findings, *error.findings))
     except PlannerError as error:
-        return replace(topics, findings=(*topics.findings, replace(found, message=str(error))))
-    today, months = topics.assignment.topics, [*yaml_sections.of_months(document)]
-    asked, week = [*yaml_sections.of_hours(document)], cluster_load.week_of_load(rows, about)
-    lacks = cluster_load.without_hours(today, week, asked)
-    why = cluster_load.misfit(today, load, sized=sized) or (asked and lacks)
-    if not why and months and not (load.growth or document.get("growth")):
+        return replace(topics, findings=(*topics.findings, replace(finding, message=str(error))))
+    today, months = topics.assignment.topics, [*yaml_sections.keys_of_months(document)]
+    hourly_keys, week = [*yaml_sections.keys_of_hours(document)], cluster_load.week_of_load(rows, about)
+    lacks = cluster_load.without_hours(today, week, hourly_keys)
+    reason = cluster_load.misfit(today, load, sized=sized) or (hourly_keys and lacks)
+    if not reason and months and not (load.growth or document.get("growth")):
         needs = ".".join(map(str, months[0]))
-        why = f"says nothing of growth, which {needs} needs; allowed: more than two weeks of history, or growth"
-    if why:
-        return replace(topics, findings=(*topics.findings, replace(found, message=f"{name!r} {why}")))
+        reason = f"says nothing of growth, which {needs} needs; allowed: more than two weeks of history, or growth"
+    if reason:
+        return replace(topics, findings=(*topics.findings, replace(finding, message=f"{name!r} {reason}")))
     unsized = cluster_load.unsized(today, load)
-    known = sum(len(topic.partitions) for topic in today) > unsized
+    has_sizes = sum(len(topic.partitions) for topic in today) > unsized
     return replace(
         topics,
         assignment=cluster_load.loaded(topics.assignment, load, sized=sized),
-        sizes=topics.sizes if sized else build_spec.Sizes(known, unsized if known else 0),
+        sizes=topics.sizes if sized else build_spec.Sizes(has_sizes, unsized if has_sizes else 0),
         inputs=(*topics.inputs, InputRow(name, sha256(content).hexdigest())),
         notes=(*topics.notes, *cluster_load.notes(today, load)),
         history=about.span,
@@ -186,15 +186,15 @@ def _group_files(
     described, inputs, findings = dict[str, tuple[DescribedGroup, ...]](), list[InputRow](), list[Finding]()
     if any(finding.key.startswith("consumers") for finding in broken):
         return described, inputs, findings
-    named: dict[str, Keys] = {}
+    state_files: dict[str, Keys] = {}
     for path, item in document.items("consumers"):
         if "state" in item:
-            named.setdefault(item["state"], (*path, "state"))
-    for written, keys in named.items():
+            state_files.setdefault(item["state"], (*path, "state"))
+    for name, keys in state_files.items():
         try:
-            text, read = read_text(folder / written, written)
-            described[written] = consumer_groups.parse(text, (folder / written).as_posix())
-            inputs.append(read)
+            text, input_row = read_text(folder / name, name)
+            described[name] = consumer_groups.parse(text, (folder / name).as_posix())
+            inputs.append(input_row)
         except file_reading.UnreadableError as error:
             findings.append(document.finding(keys, str(error)))
         except SpecError as error:
@@ -210,25 +210,25 @@ def _log_dirs(document: SpecDocument, topics: _Topics) -> LogDirs:
     if yaml_sections.log_dirs_tolerance(document).kind == "none":
         return LogDirs()
     if document.get("cluster", "topics"):
-        known = yaml_sections.inline_log_dirs(document)
+        log_dirs = yaml_sections.inline_log_dirs(document)
     else:
-        known = merged(read() for read in topics.log_dirs)
-    if findings := list(document.placed(known_findings(document, known))):
+        log_dirs = merged(read() for read in topics.log_dirs)
+    if findings := list(document.with_places(log_dir_findings(document, log_dirs))):
         raise SpecError(findings)
-    return known
+    return log_dirs
 
 
 def _sources(document: SpecDocument, folder: Path) -> Iterator[_Source]:
     """The files that `cluster.state` names, in their order of precedence: the assignment, the sizes, the others."""
     state = document.get("cluster", "state")
-    at: Keys = ("cluster", "state")
+    prefix: Keys = ("cluster", "state")
     if "assignment" in state:
-        yield _Source((*at, "assignment"), folder / state["assignment"], "assignment")
+        yield _Source((*prefix, "assignment"), folder / state["assignment"], "assignment")
     if "sizes" in state:
-        yield _Source((*at, "sizes"), folder / state["sizes"], "sizes")
+        yield _Source((*prefix, "sizes"), folder / state["sizes"], "sizes")
     for number, item in enumerate(state.get("files", ())):
         file, topic = (item, None) if isinstance(item, str) else (item["file"], item.get("topic"))
-        yield _Source((*at, "files", number), folder / file, "state", topic)
+        yield _Source((*prefix, "files", number), folder / file, "state", topic)
 
 
 def _from_files(document: SpecDocument, folder: Path) -> _Topics:
@@ -237,9 +237,11 @@ def _from_files(document: SpecDocument, folder: Path) -> _Topics:
     for source in _sources(document, folder):
         try:
             for path in source.files():
-                found = read_file(path, path.relative_to(folder).as_posix(), source.topic, expected=source.expected)
-                parts.append(found.part)
-                inputs.append(found.input)
+                state_file = read_file(
+                    path, path.relative_to(folder).as_posix(), source.topic, expected=source.expected
+                )
+                parts.append(state_file.part)
+                inputs.append(state_file.input)
         except file_reading.UnreadableError as error:
             findings.append(document.finding(source.keys, str(error)))
         except SpecError as error:
@@ -254,7 +256,7 @@ def _from_files(document: SpecDocument, folder: Path) -> _Topics:
     if findings or merged is None:
         return _Topics(document, merged.assignment if merged else None, findings=tuple(findings))
     log_dirs = tuple(part.log_dirs for part in parts if part.log_dirs)
-    return replace(_sized(document, merged, tuple(inputs)), log_dirs=log_dirs)
+    return replace(_with_sizes(document, merged, tuple(inputs)), log_dirs=log_dirs)
 
 
 def _notes(spec: Spec, merged: Merged) -> Iterator[str]:
@@ -262,20 +264,21 @@ def _notes(spec: Spec, merged: Merged) -> Iterator[str]:
     yield from merged.notes
     yield from broker_notes(spec.cluster.brokers, spec.changes.add_brokers, merged.brokers)
     if merged.targets:
-        yield from target_notes(targets(_as_asked(spec), merged.targets), merged.declared_by)
+        yield from target_notes(targets(_changed_topics(spec), merged.targets), merged.declared_by)
     if not merged.configs_known and not spec.cluster.config_defaults:
         yield CONFIGS_UNKNOWN
 
 
-def _as_asked(spec: Spec) -> Iterator[Topic]:
+def _changed_topics(spec: Spec) -> Iterator[Topic]:
     """The topics after `changes`, only for their numbers: the broker ids in the replicas have no meaning."""
     today = {topic.name for topic in spec.cluster.topics}
-    made = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
+    new_factors = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
     for topic in topics_after(spec):
         rules = spec.changes.set_replication_factor if topic.name in today else ()
         rule = first_rule(topic.name, rules)
         factors = (
-            rule.replication_factor if rule else len(row.replicas) or made[topic.name] for row in topic.partitions
+            rule.replication_factor if rule else len(row.replicas) or new_factors[topic.name]
+            for row in topic.partitions
         )
         rows = (Partition(number, tuple(range(factor))) for number, factor in enumerate(factors))
         yield replace(topic, partitions=tuple(rows))
@@ -312,35 +315,35 @@ def _with_state(document: SpecDocument, merged: Merged | None) -> SpecDocument:
     return replace(document, value=value)
 
 
-def _mapping(written: Any) -> dict[str, Any]:
+def _mapping(value: Any) -> dict[str, Any]:
     """The value under an unchecked key; empty if it isn't a mapping, because the schema reports that."""
-    return written if isinstance(written, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
-def _sized(document: SpecDocument, merged: Merged, inputs: tuple[InputRow, ...]) -> _Topics:
+def _with_sizes(document: SpecDocument, merged: Merged, inputs: tuple[InputRow, ...]) -> _Topics:
     """The assignment with its sizes. If no partition has a size, the sizes are of another cluster: a finding."""
-    known = _Topics(document, merged.assignment, inputs=inputs, merged=merged)
+    topics = _Topics(document, merged.assignment, inputs=inputs, merged=merged)
     if (sizes := merged.sizes) is None:
-        return known
+        return topics
     entries = merged.assignment.entries
     unsized = sum((entry.topic, entry.partition.id) not in sizes for entry in entries)
     sized = merged.assignment.with_partitions(
         lambda topic, each: replace(each, size_bytes=sizes.get((topic, each.id), 0))
     )
-    known = replace(known, assignment=sized, sizes=build_spec.Sizes(True, unsized))
+    topics = replace(topics, assignment=sized, sizes=build_spec.Sizes(True, unsized))
     if unsized < len(entries):
-        return known
+        return topics
     keys: Keys = ("cluster", "state", "sizes")
-    stated = keys in document.places
-    who = f"{document.get(*keys)!r} has none" if stated else "none of the files has any"
+    is_stated = keys in document.places
+    who = f"{document.get(*keys)!r} has none" if is_stated else "none of the files has any"
     message = f"{who} of the assignment's partitions; allowed: the sizes of the same cluster"
-    return replace(known, findings=(document.finding(keys, message),))
+    return replace(topics, findings=(document.finding(keys, message),))
 
 
-def _read(path: Path, where: Finding, kind: file_reading.FileKind) -> bytes:
+def _read(path: Path, finding: Finding, kind: file_reading.FileKind) -> bytes:
     """A file's bytes; SpecError at the place where the YAML names the file."""
     try:
         file_reading.require_text_name(path)
         return file_reading.read_bytes(path, kind)
     except file_reading.UnreadableError as error:
-        raise SpecError([Finding(where.place, where.key, str(error))]) from None
+        raise SpecError([Finding(finding.place, finding.key, str(error))]) from None

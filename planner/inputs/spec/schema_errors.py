@@ -37,7 +37,7 @@ def schema_findings(document: Document) -> Iterator[Finding]:
     for error in _validator().iter_errors(document.value):
         path, of_key = tuple(error.absolute_path), "propertyNames" in error.absolute_schema_path
         fault = _Fault(path, str(error.validator), error.instance, error.schema, error.message, of_key)
-        yield from document.placed(_TELLERS[fault.keyword](fault))
+        yield from document.with_places(_TELLERS[fault.keyword](fault))
 
 
 @lru_cache(maxsize=1)
@@ -45,9 +45,9 @@ def _validator() -> Validator:
     schema = json.loads(resource("schemas", "spec.schema.json").read_text(encoding="utf-8"))
     # In JSON Schema, 1.0 is an integer, but a broker id of 1.0 must be a mistake.
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    own = {"pattern": _check_pattern, "uniqueItems": _check_unique, "x-unit": _check_unit}
+    checks = {"pattern": _check_pattern, "uniqueItems": _check_unique, "x-unit": _check_unit}
     extended: Callable[[Any], Validator] = validators.extend(  # type: ignore[no-untyped-call]
-        Draft202012Validator, validators=own, type_checker=types
+        Draft202012Validator, validators=checks, type_checker=types
     )
     return extended(schema)
 
@@ -67,9 +67,9 @@ def _check_unit(_: Validator, kind: Any, value: Any, schema: Any) -> Iterator[Va
             yield ValidationError(f"{error}; or none" if or_none else str(error))
 
 
-def _check_unique(_: Validator, wanted: bool, value: Any, schema: Any) -> Iterator[ValidationError]:
+def _check_unique(_: Validator, is_unique: bool, value: Any, schema: Any) -> Iterator[ValidationError]:
     # In one pass, because jsonschema's own check compares every two items if they can't be sorted.
-    if wanted and isinstance(value, list) and len({_as_key(item) for item in value}) < len(value):
+    if is_unique and isinstance(value, list) and len({_as_key(item) for item in value}) < len(value):
         yield ValidationError("some items are equal")
 
 
@@ -123,24 +123,24 @@ def _tell_value(fault: _Fault) -> Iterator[PathFinding]:
         fits = re.search(fault.schema.get("pattern", ""), str(fault.value))
         quoted = f'; in quotes ("{fault.value}") it is text' if fits else ""
     elif fault.schema.get("type") == "array" and isinstance(fault.value, (str, int)) and len(str(fault.value)) < 60:
-        one = _validator().evolve(schema=fault.schema).is_valid([fault.value])
-        quoted = f"; in brackets ({json.dumps([fault.value], ensure_ascii=False)}) it is one" if one else ""
-    wrong = "has no value" if fault.value is None else f"{shown(fault.value)} isn't possible here"
-    yield path, f"{wrong}; allowed: {allowed(fault.schema)}{quoted}"
+        fits_as_list = _validator().evolve(schema=fault.schema).is_valid([fault.value])
+        quoted = f"; in brackets ({json.dumps([fault.value], ensure_ascii=False)}) it is one" if fits_as_list else ""
+    problem = "has no value" if fault.value is None else f"{shown(fault.value)} isn't possible here"
+    yield path, f"{problem}; allowed: {allowed(fault.schema)}{quoted}"
 
 
 @_tells("additionalProperties")
 def _tell_unknown_keys(fault: _Fault) -> Iterator[PathFinding]:
-    known = list(fault.schema["properties"])
-    unknown = [key for key in fault.value if key not in known]
-    for number, key in enumerate(unknown):
+    known_keys = list(fault.schema["properties"])
+    unknown_keys = [key for key in fault.value if key not in known_keys]
+    for number, key in enumerate(unknown_keys):
         # Later findings are only counted, so they need no guess.
-        guess = did_you_mean(key, known, most=1) if number < MOST_SHOWN else ""
+        guess = did_you_mean(key, known_keys, most=1) if number < MOST_SHOWN else ""
         # The key means a topic's configuration, in any spelling: `min_insync_replicas`, `retention.ms`, `set_config`.
         of_config = "config" in key or "isr" in re.split("[._-]", key) or key.replace("_", ".") in TOPIC_CONFIGS
         if of_config and "changes" in fault.path:
             guess = f"{_ELSEWHERE}; "
-        yield (*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known)}"
+        yield (*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known_keys)}"
 
 
 _ELSEWHERE = (
@@ -154,9 +154,9 @@ _ELSEWHERE = (
 def _tell_missing_keys(fault: _Fault) -> Iterator[PathFinding]:
     for key in fault.schema["required"]:
         if key not in fault.value:
-            wanted = fault.schema["properties"][key]
-            described = wanted["description"][:1].lower() + wanted["description"][1:].rstrip(".")
-            allowed = f"{wanted['const']} ({described})" if "const" in wanted else described
+            key_schema = fault.schema["properties"][key]
+            described = key_schema["description"][:1].lower() + key_schema["description"][1:].rstrip(".")
+            allowed = f"{key_schema['const']} ({described})" if "const" in key_schema else described
             yield (*fault.path, key), f"is missing; allowed: {allowed}"
 
 
@@ -173,8 +173,8 @@ def _tell_one_of(fault: _Fault) -> Iterator[PathFinding]:
 def _tell_empty_list(fault: _Fault) -> Iterator[PathFinding]:
     least = fault.schema["minItems"]
     many = "at least one item" if least == 1 else f"at least {least} items"
-    found = counted(len(fault.value), "item") if fault.value else "an empty list"
-    yield fault.path, f"{found} isn't {'enough' if fault.value else 'possible here'}; allowed: {many}"
+    amount = counted(len(fault.value), "item") if fault.value else "an empty list"
+    yield fault.path, f"{amount} isn't {'enough' if fault.value else 'possible here'}; allowed: {many}"
 
 
 @_tells("uniqueItems")

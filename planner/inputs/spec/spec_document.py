@@ -52,9 +52,9 @@ class SpecDocument(Document):
     def _broker(self, item: Mapping[str, Any]) -> Broker:
         """A broker with its own capacity, or that of its class. A rule reports an unknown class."""
         capacity = item.get("capacity") or self.get("cluster", "broker_classes", item.get("class", "")) or {}
-        made = yaml_sections.broker_class(self, item.get("class", ""), capacity).broker(item["id"], item.get("rack"))
+        broker = yaml_sections.broker_class(self, item.get("class", ""), capacity).broker(item["id"], item.get("rack"))
         cordoned = tuple(item.get("cordoned_log_dirs", ()))
-        return replace(made, log_dirs=yaml_sections.broker_log_dirs(item), cordoned_log_dirs=cordoned)
+        return replace(broker, log_dirs=yaml_sections.broker_log_dirs(item), cordoned_log_dirs=cordoned)
 
     @cached_property
     def written_brokers(self) -> tuple[tuple[Path, Mapping[str, Any]], ...]:
@@ -75,8 +75,8 @@ class SpecDocument(Document):
     def joining_brokers(self) -> tuple[Broker, ...]:
         """The added brokers, and replacements that aren't listed, with the racks and disks of the replaced brokers."""
         today = {broker.id: broker for broker in self.brokers_today}
-        known = {*today, *(broker.id for broker in self.added_brokers)}
-        pairs = [(today.get(old, Broker(old)), new) for old, new in self.replacements if new not in known]
+        listed_ids = {*today, *(broker.id for broker in self.added_brokers)}
+        pairs = [(today.get(old, Broker(old)), new) for old, new in self.replacements if new not in listed_ids]
         inherited = {new: replace(old, id=new, cordoned_log_dirs=()) for old, new in pairs}
         return (*self.added_brokers, *inherited.values())
 
@@ -95,8 +95,8 @@ class SpecDocument(Document):
     def target_brokers(self) -> tuple[Broker, ...]:
         """The brokers that may hold replicas afterwards, with their racks after the change."""
         racks, brokers = dict(self.set_racks), self.brokers_today + self.joining_brokers
-        stay = (each for each in brokers if each.id not in self.leaving_brokers)
-        return tuple(replace(each, rack=racks.get(each.id, each.rack)) for each in stay)
+        staying = (each for each in brokers if each.id not in self.leaving_brokers)
+        return tuple(replace(each, rack=racks.get(each.id, each.rack)) for each in staying)
 
     @cached_property
     def racks_after(self) -> dict[int, str | None]:
@@ -113,11 +113,11 @@ class SpecDocument(Document):
         match self.get("broker_sets", name):
             case {"rack": rack}:
                 return tuple(broker.id for broker in self.target_brokers if broker.rack == rack)
-            case {"class": wanted}:
+            case {"class": class_name}:
                 classes = {item["id"]: item.get("class") for _, item in self.written_brokers}
                 # A replacement that isn't listed has the class of the broker that it replaces.
                 classes = {new: classes.get(old) for old, new in self.replacements} | classes
-                return tuple(broker for broker, of_class in classes.items() if of_class == wanted)
+                return tuple(broker for broker, of_class in classes.items() if of_class == class_name)
             case listed:
                 return tuple(listed or ())
 
@@ -134,8 +134,8 @@ class SpecDocument(Document):
     def usable_brokers(self, topic: str) -> frozenset[int]:
         """The target brokers that a topic may use by the rules of `placement`."""
         targets = frozenset(self.racks_after)
-        if (own := first_rule(topic, self.placement)) is not None:
-            return targets & set(own.brokers)
+        if (topic_rule := first_rule(topic, self.placement)) is not None:
+            return targets & set(topic_rule.brokers)
         return targets - {broker for rule in self.placement if rule.exclusive for broker in rule.brokers}
 
     @cached_property
@@ -169,20 +169,22 @@ class SpecDocument(Document):
     @cached_property
     def topic_filter(self) -> TopicFilter:
         """`topics`; by default, all topics."""
-        chosen = self.get("topics") or {}
-        return TopicFilter(**{key: tuple(chosen[key]) for key in ("include", "exclude", "on_brokers") if key in chosen})
+        section = self.get("topics") or {}
+        return TopicFilter(
+            **{key: tuple(section[key]) for key in ("include", "exclude", "on_brokers") if key in section}
+        )
 
     @cached_property
     def knows_sizes(self) -> bool:
         """True if a state file, a load profile, or any inline partition gives sizes."""
-        given = self.get("cluster", "state", "sizes") or self.get("cluster", "load")
-        return given is not None or "size" in self._inline_keys
+        source = self.get("cluster", "state", "sizes") or self.get("cluster", "load")
+        return source is not None or "size" in self._inline_keys
 
     def knows_traffic(self, window: str) -> bool:
         """True if any rate is stated for the window `network_in` or `network_out` of `balance`."""
-        given = self.get("cluster", "rates") or self.get("cluster", "load")
-        written = bool(given) or "bytes_in" in self._inline_keys
-        return written or (window == "network_out" and "bytes_out" in self._inline_keys)
+        source = self.get("cluster", "rates") or self.get("cluster", "load")
+        has_rates = bool(source) or "bytes_in" in self._inline_keys
+        return has_rates or (window == "network_out" and "bytes_out" in self._inline_keys)
 
     @cached_property
     def _inline_keys(self) -> set[str]:
@@ -218,25 +220,25 @@ class SpecDocument(Document):
         if "rebalance" in changes:
             stated: Rebalance = changes["rebalance"]
             return stated
-        asked = {key for key, value in changes.items() if value}
+        keys = {key for key, value in changes.items() if value}
         added = {broker["id"] for broker in changes.get("add_brokers", ())}
         if added <= set(changes.get("replace_brokers", {}).values()):
-            asked.discard("add_brokers")
-        return "none" if asked and asked <= _WITHOUT_MOVES else "all"
+            keys.discard("add_brokers")
+        return "none" if keys and keys <= _WITHOUT_MOVES else "all"
 
     @cached_property
     def created_topics(self) -> tuple[NewPartitions, ...]:
         """`changes.create_topics`, in the file's order."""
         return tuple(
             NewPartitions(
-                new["name"],
+                item["name"],
                 0,
-                new["partitions"],
-                new["replication_factor"],
-                config(new.get("config") or {}),
-                *stated_load(new),
+                item["partitions"],
+                item["replication_factor"],
+                config(item.get("config") or {}),
+                *stated_load(item),
             )
-            for _, new in self.items("changes", "create_topics")
+            for _, item in self.items("changes", "create_topics")
         )
 
     @cached_property
@@ -245,11 +247,11 @@ class SpecDocument(Document):
 
         New partitions have as many replicas as the topic's first one, because Kafka accepts no other number.
         """
-        known = {topic.name: topic.partitions for topic in self.assignment.topics}
+        partitions_of = {topic.name: topic.partitions for topic in self.assignment.topics}
         return tuple(
             NewPartitions(item["topic"], len(today), item["partitions"], len(today[0].replicas), (), *stated_load(item))
             for _, item in self.items("changes", "add_partitions")
-            if (today := known.get(item["topic"], ()))
+            if (today := partitions_of.get(item["topic"], ()))
         )
 
     @cached_property
@@ -262,13 +264,13 @@ class SpecDocument(Document):
     def replicas_after(self) -> dict[str, int]:
         """The most replicas of a partition after the change, by topic, without topics that are being deleted."""
         changes = self.replication_factor_changes
-        kept = {
+        today = {
             topic.name: max(len(partition.replicas) for partition in topic.partitions)
             for topic in self.assignment.topics
             if not topic.deleting
         }
-        asked = {name: rule.replication_factor for name in kept if (rule := first_rule(name, changes)) is not None}
-        return kept | asked | {new.topic: new.replication_factor for new in self.created_topics}
+        changed = {name: rule.replication_factor for name in today if (rule := first_rule(name, changes)) is not None}
+        return today | changed | {new.topic: new.replication_factor for new in self.created_topics}
 
     @cached_property
     def variants(self) -> tuple[tuple[Mapping[str, Any], "SpecDocument"], ...]:
@@ -279,14 +281,14 @@ class SpecDocument(Document):
 
 def stated_load(item: Mapping[str, Any]) -> tuple[int, int, int]:
     """The size and the rates that an item states, 0 if it doesn't."""
-    written, read = (parse_bytes_per_sec(item.get(key, 0)) for key in RATES)
-    return parse_bytes(item.get("size", 0)), written, read
+    bytes_in, bytes_out = (parse_bytes_per_sec(item.get(key, 0)) for key in RATES)
+    return parse_bytes(item.get("size", 0)), bytes_in, bytes_out
 
 
-def config(written: Mapping[str, Any]) -> Config:
+def config(values: Mapping[str, Any]) -> Config:
     """A configuration with all values as text, because Kafka's are. YAML's booleans are written like Kafka's."""
     return tuple(
-        sorted((key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in written.items())
+        sorted((key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in values.items())
     )
 
 

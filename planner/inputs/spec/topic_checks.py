@@ -54,7 +54,7 @@ def _filter_matches(document: SpecDocument) -> Iterator[PathFinding]:
 @PATTERN_RULES.reads("apart", "together", *_CREATED)
 def _groups_match(document: SpecDocument) -> Iterator[PathFinding]:
     groups = (*((path, rule.topics) for path, rule in document.apart), *document.together)
-    patterns = (((*path, at), each) for path, topics in groups for at, each in enumerate(topics))
+    patterns = (((*path, index), each) for path, topics in groups for index, each in enumerate(topics))
     return _unmatched(document, patterns, with_created=True)
 
 
@@ -79,16 +79,16 @@ def _unmatched(
     if with_created:
         views = (document, *(view for _, view in document.variants))
         names += [new.topic for view in views for new in view.created_topics]
-    known, left = set(names), set(names)
+    all_names, unmatched = set(names), set(names)
     for path, pattern in patterns:
-        if not matching(known, pattern):
+        if not matching(all_names, pattern):
             guess = did_you_mean(pattern, names)
-            found = first_names(names, _SHOWN)
-            yield path, f"{pattern!r} matches no topic; {guess}allowed: a pattern that matches some of {found}"
+            examples = first_names(names, _SHOWN)
+            yield path, f"{pattern!r} matches no topic; {guess}allowed: a pattern that matches some of {examples}"
         elif first_counts:
-            counted = matching(left, pattern)
-            left -= counted
-            if not counted:
+            matched = matching(unmatched, pattern)
+            unmatched -= matched
+            if not matched:
                 message = f"{pattern!r} matches only topics that entries above it match, and the first match counts"
                 yield path, f"{message}; allowed: this entry above those, or leave it out"
 
@@ -113,12 +113,12 @@ def _total_size(document: SpecDocument) -> Iterator[PathFinding]:
     targets = len(document.target_brokers)
     total = sum(row.size_bytes * max(len(row.replicas), targets) for row in rows)
     if total > LARGEST:
-        where = ("cluster", "state", "sizes") if document.get("cluster", "state") else ("cluster", "topics")
-        yield where, f"all replicas together have {total} bytes; allowed: {LARGEST}"
-    for at, scenario in enumerate(growth(document)):
+        path = ("cluster", "state", "sizes") if document.get("cluster", "state") else ("cluster", "topics")
+        yield path, f"all replicas together have {total} bytes; allowed: {LARGEST}"
+    for index, scenario in enumerate(growth(document)):
         if total * scenario.factor > LARGEST:
             message = f"all replicas together would have more than {LARGEST} bytes; allowed: a smaller factor"
-            yield ("sweep", "scenarios", "growth", at, "factor"), message
+            yield ("sweep", "scenarios", "growth", index, "factor"), message
 
 
 @_reads(*TARGET_KEYS, "cluster.rates", "sweep.scenarios")
@@ -127,9 +127,9 @@ def _total_rates(document: SpecDocument) -> Iterator[PathFinding]:
     of_topics = (each for each in document.stated_rates if each.partition is None)
     topic_rates = [(each.bytes_in_per_sec or 0) + (each.bytes_out_per_sec or 0) for each in of_topics]
     topics = document.assignment.topics
-    own = [row.bytes_in_per_sec + row.bytes_out_per_sec for topic in topics for row in topic.partitions]
+    inline_rates = [row.bytes_in_per_sec + row.bytes_out_per_sec for topic in topics for row in topic.partitions]
     most = max((scenario.factor for scenario in growth(document)), default=1)
-    of_one_replica = max(topic_rates, default=0) * len(topics) + sum(own)
+    of_one_replica = max(topic_rates, default=0) * len(topics) + sum(inline_rates)
     total = of_one_replica * len(document.target_brokers) * max(most, 1)
     if total > LARGEST:
         key = "rates" if topic_rates else "topics"
@@ -141,9 +141,9 @@ def _total_rates(document: SpecDocument) -> Iterator[PathFinding]:
 def _factors_possible(document: SpecDocument) -> Iterator[PathFinding]:
     """A new factor needs enough brokers, must not be below min.insync.replicas, and must be the only one of a topic."""
     targets, defaults = len(document.target_brokers), document.config_defaults
-    chosen: dict[str, int] = {}
-    for at, change in enumerate(document.replication_factor_changes):
-        path = ("changes", "set_replication_factor", at, "replication_factor")
+    new_factors: dict[str, int] = {}
+    for index, change in enumerate(document.replication_factor_changes):
+        path = ("changes", "set_replication_factor", index, "replication_factor")
         factor = change.replication_factor
         if factor > targets:
             yield path, f"{factor} replicas need {factor} brokers; allowed: at most the {targets} that stay or join"
@@ -157,8 +157,8 @@ def _factors_possible(document: SpecDocument) -> Iterator[PathFinding]:
                     f"min.insync.replicas first, {altered(topic.name, factor)}, and capture the state again"
                 )
                 yield path, message
-            if factor != (first := chosen.setdefault(topic.name, factor)):
-                message = f"{factor} for {topic.name}, which another entry gives {first}"
+            if factor != (other_factor := new_factors.setdefault(topic.name, factor)):
+                message = f"{factor} for {topic.name}, which another entry gives {other_factor}"
                 yield path, f"{message}; allowed: one factor for each topic"
 
 
@@ -167,8 +167,8 @@ def _factors_kept(document: SpecDocument) -> Iterator[PathFinding]:
     """There must be enough target brokers for topics that keep their replication factor."""
     targets = len(document.target_brokers)
     changes = document.replication_factor_changes
-    kept = [topic for topic in document.assignment.topics if first_rule(topic.name, changes) is None]
-    needs = {topic.name: max(len(partition.replicas) for partition in topic.partitions) for topic in kept}
+    unchanged = [topic for topic in document.assignment.topics if first_rule(topic.name, changes) is None]
+    needs = {topic.name: max(len(partition.replicas) for partition in topic.partitions) for topic in unchanged}
     wide = [name for name, replicas in needs.items() if replicas > targets]
     if wide and targets:
         who = "broker that stays or joins is" if targets == 1 else "brokers that stay or join are"
@@ -183,15 +183,15 @@ def _factors_kept(document: SpecDocument) -> Iterator[PathFinding]:
 @_reads(*TARGET_KEYS, FACTORS, "topics")
 def _fixed_topics_can_stay(document: SpecDocument) -> Iterator[PathFinding]:
     """Topics and partitions that may not move must not need to: for leaving brokers or a new replication factor."""
-    chosen, leaving = document.topic_filter, document.leaving_brokers
+    topic_filter, leaving = document.topic_filter, document.leaving_brokers
     fixed = {
-        topic.name: [row.replicas for row in topic.partitions if not (moves and chosen.is_near(row.replicas))]
-        for topic, moves in ((each, chosen.moves(each.name)) for each in document.assignment.topics)
+        topic.name: [row.replicas for row in topic.partitions if not (moves and topic_filter.is_near(row.replicas))]
+        for topic, moves in ((each, topic_filter.moves(each.name)) for each in document.assignment.topics)
     }
     if stuck := [name for name, rows in fixed.items() if any(leaving & set(replicas) for replicas in rows)]:
         message = f"brokers that leave have replicas of {some(stuck)}, which may not move; allowed: let them move"
         yield excluded_by(document, stuck[0]), message
-    for at, change in enumerate(document.replication_factor_changes):
+    for index, change in enumerate(document.replication_factor_changes):
         resized = [
             name
             for name, rows in fixed.items()
@@ -199,7 +199,7 @@ def _fixed_topics_can_stay(document: SpecDocument) -> Iterator[PathFinding]:
         ]
         if resized:
             message = f"{some(resized)} may not move by the filter in topics; allowed: a pattern of topics that may"
-            yield ("changes", "set_replication_factor", at, "topics"), message
+            yield ("changes", "set_replication_factor", index, "topics"), message
 
 
 @_reads(*TARGET_KEYS)
@@ -218,17 +218,17 @@ def _deleted_can_stay(document: SpecDocument) -> Iterator[PathFinding]:
 @_reads("consumers")
 def _groups_sound(document: SpecDocument) -> Iterator[PathFinding]:
     """Groups and members must be unique, each member must have topics, and `topic_ids` must name existing topics."""
-    known = {topic.name for topic in document.assignment.topics}
+    topic_names = {topic.name for topic in document.assignment.topics}
     names = (((*path, "group"), item["group"]) for path, item in document.items("consumers"))
     yield from repeated(names, "each group once")
     for path, item in document.items("consumers"):
         if "members" not in item and "state" not in item:
             yield path, "has neither members nor state; allowed: at least one of them"
         topic_ids = item.get("topic_ids") or {}
-        told = (((*path, "topic_ids", name), each) for name, each in topic_ids.items())
-        yield from repeated(told, "another id for each topic")
-        for name in sorted(topic_ids.keys() - known):
-            message = f"topic {name!r} doesn't exist; {did_you_mean(name, known)}allowed: topics of the cluster"
+        id_values = (((*path, "topic_ids", name), each) for name, each in topic_ids.items())
+        yield from repeated(id_values, "another id for each topic")
+        for name in sorted(topic_ids.keys() - topic_names):
+            message = f"topic {name!r} doesn't exist; {did_you_mean(name, topic_names)}allowed: topics of the cluster"
             yield (*path, "topic_ids", name), message
         if isinstance(item.get("members"), int):
             if "topics" not in item:
@@ -238,7 +238,7 @@ def _groups_sound(document: SpecDocument) -> Iterator[PathFinding]:
         ids = (((*member_path, "id"), member["id"]) for member_path, member in members)
         yield from repeated(ids, "each member once")
         static = ((*member_path, "instance") for member_path, member in members if "instance" in member)
-        yield from repeated(((at, document.get(*at)) for at in static), "each static member once")
+        yield from repeated(((key, document.get(*key)) for key in static), "each static member once")
         for member_path, member in members:
             if "topics" not in member and "topics" not in item:
                 yield member_path, "has no topics, nor has its group; allowed: topics of the member, or of the group"
@@ -254,22 +254,22 @@ def described_findings(document: SpecDocument, described: Described) -> Iterator
         groups = described.get(item.get("state", ""))
         if groups is None:
             continue
-        found = next((one for one in groups if one.name == item["group"]), None)
-        if found is None:
-            names = [one.name for one in groups]
+        group = next((each for each in groups if each.name == item["group"]), None)
+        if group is None:
+            names = [each.name for each in groups]
             guess = did_you_mean(item["group"], names)
             yield (*path, "group"), f"{item['group']!r} isn't in {item['state']!r}; {guess}allowed: {', '.join(names)}"
             continue
-        if found.assignor == SHARED and (written := item.get("assignor", SHARED)) != SHARED:
-            message = f"{written!r} isn't possible here, as {item['group']!r} is a share group in {item['state']!r}"
+        if group.assignor == SHARED and (assignor := item.get("assignor", SHARED)) != SHARED:
+            message = f"{assignor!r} isn't possible here, as {item['group']!r} is a share group in {item['state']!r}"
             yield (*path, "assignor"), f"{message}; allowed: {SHARED}, or no assignor"
         for member_path, member in document.items(*path, "members"):
-            if member["id"] not in found.members:
-                examples = ", ".join(sorted(found.members)[:_SHOWN])
-                guess = did_you_mean(member["id"], found.members)
+            if member["id"] not in group.members:
+                examples = ", ".join(sorted(group.members)[:_SHOWN])
+                guess = did_you_mean(member["id"], group.members)
                 message = f"{member['id']!r} isn't a member in {item['state']!r}"
                 yield (*member_path, "id"), f"{message}; {guess}allowed: members such as {examples}"
-        owned = [(member, *each) for member, held in found.members.items() for each in held]
+        owned = [(member, *each) for member, partitions in group.members.items() for each in partitions]
         for member, topic, partition in owned:
             if partition >= counts.get(topic, 0):
                 message = f"{member!r} of {item['state']!r} owns {topic}-{partition}, which the cluster doesn't have"

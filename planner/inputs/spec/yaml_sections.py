@@ -39,33 +39,33 @@ _DISK_WHERE_SIZES_ARE_KNOWN = "10%"
 
 def balance(document: Document, sizes_known: bool) -> Balance:
     """`balance`, with the model's defaults for missing keys. For bytes, the default is 10 % if sizes are known."""
-    asked = ({"disk": _DISK_WHERE_SIZES_ARE_KNOWN} if sizes_known else {}) | (document.get("balance") or {})
-    return Balance(**{name: Tolerance.parse(asked[name]) for name in WINDOWS if name in asked})
+    tolerances = ({"disk": _DISK_WHERE_SIZES_ARE_KNOWN} if sizes_known else {}) | (document.get("balance") or {})
+    return Balance(**{name: Tolerance.parse(tolerances[name]) for name in WINDOWS if name in tolerances})
 
 
-def of_hours(document: Document) -> Iterator[tuple[Path, str]]:
+def keys_of_hours(document: Document) -> Iterator[tuple[Path, str]]:
     """The keys that need the hours of the week, each with an allowed alternative."""
     if at_busiest_hours(document):
         yield ("balance", "at"), "mean"
-    if (found := choice(document)).of_hours:
-        yield ("sweep", "choose", found.rule), "another rule"
+    if (chosen := choice(document)).of_hours:
+        yield ("sweep", "choose", chosen.rule), "another rule"
     for limit in ("hours_above_capacity", "worst_hour", "p99_hour"):
         if document.get("limits", limit) is not None:
             yield ("limits", limit), "no such limit"
 
 
-def of_months(document: Document) -> Iterator[Path]:
+def keys_of_months(document: Document) -> Iterator[Path]:
     """The keys that need sizes, the growth of topics, and each broker's disk."""
-    if (found := choice(document)).rule in ("most_months_within_bytes", "fewest_bytes_lasting_months"):
-        yield ("sweep", "choose", found.rule)
+    if (chosen := choice(document)).rule in ("most_months_within_bytes", "fewest_bytes_lasting_months"):
+        yield ("sweep", "choose", chosen.rule)
     if document.get("limits", "months_until_full") is not None:
         yield ("limits", "months_until_full")
 
 
 def limits(document: Document) -> SpecLimits:
     """`limits`; no limits if it is missing."""
-    stated = (document.get("limits") or {}).items()
-    return SpecLimits(**{spec.LIMIT_FIELDS.get(key, key): _LIMITS.get(key, int)(value) for key, value in stated})
+    items = (document.get("limits") or {}).items()
+    return SpecLimits(**{spec.LIMIT_FIELDS.get(key, key): _LIMITS.get(key, int)(value) for key, value in items})
 
 
 def at_busiest_hours(document: Document) -> bool:
@@ -75,23 +75,23 @@ def at_busiest_hours(document: Document) -> bool:
 
 def grid(document: Document) -> BalanceGrid:
     """`sweep.balance`."""
-    asked = document.get("sweep", "balance") or {}
-    return {name: tuple(map(Tolerance.parse, values)) for name, values in asked.items()}
+    tolerances = document.get("sweep", "balance") or {}
+    return {name: tuple(map(Tolerance.parse, values)) for name, values in tolerances.items()}
 
 
 def budget(document: Document) -> spec.Budget:
     """`budget`; no budget if it is missing."""
-    asked = document.get("budget") or {}
-    size_bytes = unless_none(asked.get("bytes_moved"), parse_bytes)
-    return spec.Budget(size_bytes, asked.get("replicas_moved"), asked.get("leaders_changed"))
+    section = document.get("budget") or {}
+    size_bytes = unless_none(section.get("bytes_moved"), parse_bytes)
+    return spec.Budget(size_bytes, section.get("replicas_moved"), section.get("leaders_changed"))
 
 
 def choice(document: Document) -> spec.Choice:
     """`sweep.choose`: `asked`, or the rule that it names, with its amount."""
-    asked = document.get("sweep", "choose")
+    section = document.get("sweep", "choose")
     for rule, parse in _AMOUNTS.items():
-        if isinstance(asked, dict) and rule in asked:
-            return spec.Choice(rule, parse(asked[rule]))
+        if isinstance(section, dict) and rule in section:
+            return spec.Choice(rule, parse(section[rule]))
     return spec.Choice()
 
 
@@ -137,21 +137,21 @@ def monthly(document: Document) -> spec.Monthly:
 
 def sizing(document: Document) -> spec.Sizing | None:
     """`sizing`, None without it. If it names no classes, all of `cluster.broker_classes` count."""
-    stated = document.get("sizing")
-    if stated is None:
+    section = document.get("sizing")
+    if section is None:
         return None
-    known = {each.name: each for each in broker_classes(document)}
-    least, _, most = str(stated["brokers_per_rack"]).partition("..")
-    prices = ((name, round(100 * price)) for name, price in stated.get("prices", {}).items())
+    classes = {each.name: each for each in broker_classes(document)}
+    least, _, most = str(section["brokers_per_rack"]).partition("..")
+    prices = ((name, round(100 * price)) for name, price in section.get("prices", {}).items())
     return spec.Sizing(
-        classes=tuple(known[name] for name in stated.get("classes", known)),
+        classes=tuple(classes[name] for name in section.get("classes", classes)),
         per_rack=(int(least), int(most or least)),
-        racks=tuple(stated.get("racks", ())),
+        racks=tuple(section.get("racks", ())),
         prices=tuple(prices),
-        months=stated.get("months", MONTHS),
-        survive=stated.get("survive", "none"),
-        disk_used_ppm=share_ppm(stated.get("disk_used", "100%")),
-        replicas_per_broker=stated.get("replicas_per_broker"),
+        months=section.get("months", MONTHS),
+        survive=section.get("survive", "none"),
+        disk_used_ppm=share_ppm(section.get("disk_used", "100%")),
+        replicas_per_broker=section.get("replicas_per_broker"),
     )
 
 
@@ -173,8 +173,8 @@ def valid_for_seconds(document: Document) -> int | None:
 
 def log_dirs_tolerance(document: Document) -> Tolerance:
     """`balance.log_dirs`; without it, log dirs aren't planned."""
-    asked = document.get("balance", "log_dirs")
-    return NO_TOLERANCE if asked is None else Tolerance.parse(asked)
+    tolerance = document.get("balance", "log_dirs")
+    return NO_TOLERANCE if tolerance is None else Tolerance.parse(tolerance)
 
 
 def broker_log_dirs(item: Mapping[str, Any]) -> tuple[LogDir, ...]:
@@ -214,29 +214,31 @@ def report_sections(document: Document) -> spec.ReportSections:
 
 def failure_kinds(document: Document) -> Sequence[Any]:
     """`report.failures` as a list: one kind, or several."""
-    asked = document.get("report", "failures")
-    if asked is None:
+    kinds = document.get("report", "failures")
+    if kinds is None:
         return ()
-    return asked if isinstance(asked, list) else (asked,)
+    return kinds if isinstance(kinds, list) else (kinds,)
 
 
 def groups(document: Document, described: Described) -> tuple[spec.ConsumerGroup, ...]:
     """`consumers`, in the file's order, with topics still as patterns. `described`: state files' groups, by path."""
-    found = []
+    declared = []
     for _, item in document.items("consumers"):
-        listed, shared = item.get("members", ()), tuple(item.get("topics", ()))
-        if isinstance(listed, int):
-            width = len(str(listed))
-            listed = [{"id": f"consumer-{number:0{width}}"} for number in range(1, listed + 1)]
+        members_stated, shared_topics = item.get("members", ()), tuple(item.get("topics", ()))
+        if isinstance(members_stated, int):
+            width = len(str(members_stated))
+            members_stated = [{"id": f"consumer-{number:0{width}}"} for number in range(1, members_stated + 1)]
         members = tuple(
-            spec.ConsumerMember(each["id"], tuple(each.get("topics", shared)), each.get("rack"), each.get("instance"))
-            for each in listed
+            spec.ConsumerMember(
+                each["id"], tuple(each.get("topics", shared_topics)), each.get("rack"), each.get("instance")
+            )
+            for each in members_stated
         )
         in_file = described.get(item.get("state", ""), ())
-        group = next((one for one in in_file if one.name == item["group"]), None)
+        group = next((each for each in in_file if each.name == item["group"]), None)
         ids = tuple((item.get("topic_ids") or {}).items())
-        found.append(spec.ConsumerGroup(item["group"], item.get("assignor", ""), members, group, ids, shared))
-    return tuple(found)
+        declared.append(spec.ConsumerGroup(item["group"], item.get("assignor", ""), members, group, ids, shared_topics))
+    return tuple(declared)
 
 
 def execution(document: Document) -> spec.Execution:
@@ -245,8 +247,8 @@ def execution(document: Document) -> spec.Execution:
     `batches: none` removes all limits of a batch. Each limit has its own default. `bytes` and `moves_per_broker` limit
     the size of a batch like `duration`, so the default of `duration` applies only if neither is stated.
     """
-    stated: Mapping[str, Any] = document.get("execution") or {}
-    throttle, batches = stated.get("throttle"), stated.get("batches") or {}
+    section: Mapping[str, Any] = document.get("execution") or {}
+    throttle, batches = section.get("throttle"), section.get("batches") or {}
     unset = ["throttle"] if throttle is None else []
     limits: Mapping[str, Any] = dict.fromkeys(spec.LIMITS, "none") if batches == "none" else batches
     # The default of `moves_per_broker` only replaces a limit on bytes, for the case that sizes aren't known.
@@ -263,25 +265,25 @@ def execution(document: Document) -> spec.Execution:
             seconds=unless_none(limits.get("duration"), parse_seconds),
             elections=unless_none(limits.get("elections"), int),
         ),
-        kafka_bin_dir=stated.get("kafka_bin_dir", spec.Execution.kafka_bin_dir),
+        kafka_bin_dir=section.get("kafka_bin_dir", spec.Execution.kafka_bin_dir),
         unset=tuple(unset),
     )
 
 
-def broker_class(document: Document, name: str, stated: Mapping[str, Any]) -> spec.BrokerClass:
+def broker_class(document: Document, name: str, capacity: Mapping[str, Any]) -> spec.BrokerClass:
     """The capacity that a class, or a single broker, states. Its cap on replicas may come from `cluster.profile`."""
     profile = PROFILES.get(document.get("cluster", "profile") or "")
     return spec.BrokerClass(
         name,
-        disk_bytes=unless_none(stated.get("disk"), parse_bytes),
-        network_bytes_per_sec=unless_none(stated.get("network"), parse_bytes_per_sec),
-        max_replicas=stated.get("max_replicas", profile),
-        max_leaders=stated.get("max_leaders"),
-        max_disk_bytes=unless_none(stated.get("max_disk"), parse_bytes),
+        disk_bytes=unless_none(capacity.get("disk"), parse_bytes),
+        network_bytes_per_sec=unless_none(capacity.get("network"), parse_bytes_per_sec),
+        max_replicas=capacity.get("max_replicas", profile),
+        max_leaders=capacity.get("max_leaders"),
+        max_disk_bytes=unless_none(capacity.get("max_disk"), parse_bytes),
     )
 
 
 def broker_classes(document: Document) -> tuple[spec.BrokerClass, ...]:
     """`cluster.broker_classes`, in the file's order."""
     classes = (document.get("cluster", "broker_classes") or {}).items()
-    return tuple(broker_class(document, name, stated) for name, stated in classes)
+    return tuple(broker_class(document, name, capacity) for name, capacity in classes)

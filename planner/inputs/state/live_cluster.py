@@ -21,8 +21,8 @@ from typing import Any, Literal
 from planner.inputs.importers.brokers_and_configs import CORDONED, cordoned
 from planner.inputs.importers.state_parts import (
     AssignmentEntry,
-    BrokerSeen,
     Rank,
+    RegisteredBroker,
     RunningReassignment,
     StatePart,
     largest_sizes,
@@ -58,9 +58,11 @@ def live_parts(bootstrap_servers: str | None, command_config: Path | None) -> li
 
 def read_live(bootstrap_servers: str, settings: "Settings") -> StatePart:
     """The state of the cluster at `bootstrap_servers`. SetupError if the client is missing or can't read the state."""
-    if wrong := [each for each in bootstrap_servers.split(",") if not _SERVER.fullmatch(each)]:
+    if bad_servers := [each for each in bootstrap_servers.split(",") if not _SERVER.fullmatch(each)]:
         allowed = "HOST:PORT, or several with commas between them and no spaces, such as kafka-1:9092,kafka-2:9092"
-        raise SetupError(f"--bootstrap-servers: {wrong[0][:60]!r} isn't an address with a port; allowed: {allowed}")
+        raise SetupError(
+            f"--bootstrap-servers: {bad_servers[0][:60]!r} isn't an address with a port; allowed: {allowed}"
+        )
     try:
         admin, errors = import_module("kafka.admin"), import_module("kafka.errors")
     except ImportError:
@@ -79,25 +81,25 @@ def read_live(bootstrap_servers: str, settings: "Settings") -> StatePart:
                 bootstrap_servers,
             )
     except (errors.KafkaError, OSError, ValueError, TypeError) as error:
-        told = str(error) or type(error).__name__
-        raise SetupError(f"{bootstrap_servers}: the cluster can't be read: {told}") from None
+        reason = str(error) or type(error).__name__
+        raise SetupError(f"{bootstrap_servers}: the cluster can't be read: {reason}") from None
 
 
 def _require_certificates(settings: "Settings") -> None:
     """Raises SetupError if Python can't load a certificate or key, because the client would retry until its timeout."""
-    named = {key: str(settings[key]) for key in ("ssl_cafile", "ssl_certfile", "ssl_keyfile") if key in settings}
-    for path in named.values():
+    pem_files = {key: str(settings[key]) for key in ("ssl_cafile", "ssl_certfile", "ssl_keyfile") if key in settings}
+    for path in pem_files.values():
         try:
             Path(path).read_bytes()
         except OSError as error:
             raise SetupError(f"{path}: can't be read: {error.strerror}; allowed: a file in PEM") from None
     try:
-        context = ssl.create_default_context(cafile=named.get("ssl_cafile"))
-        if "ssl_certfile" in named:
+        context = ssl.create_default_context(cafile=pem_files.get("ssl_cafile"))
+        if "ssl_certfile" in pem_files:
             password = str(settings.get("ssl_password", ""))
-            context.load_cert_chain(named["ssl_certfile"], named.get("ssl_keyfile"), password)
+            context.load_cert_chain(pem_files["ssl_certfile"], pem_files.get("ssl_keyfile"), password)
     except ssl.SSLError as error:
-        files = ", ".join(sorted(set(named.values())))
+        files = ", ".join(sorted(set(pem_files.values())))
         raise SetupError(f"{files}: can't be used: {error.reason or error}; allowed: certificates in PEM") from None
 
 
@@ -113,21 +115,21 @@ def _silent() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def read_cluster(client: Any, resource: Resource, too_old: type[Exception], where: str) -> StatePart:
+def read_cluster(client: Any, resource: Resource, too_old: type[Exception], servers: str) -> StatePart:
     """The state that a KafkaAdminClient reads; `resource` makes the ConfigResource of a topic or broker.
 
     `too_old` is the client's error if brokers don't support a request yet (log dirs: before Kafka 1.0, reassignments:
     before 2.4).
     """
-    place = Place(where)
+    place = Place(servers)
     topics = sorted(client.describe_topics(), key=lambda topic: str(topic["name"]))
     for topic in topics:
         if topic["error_code"]:
-            raise SetupError(f"{where}: topic {topic['name']} can't be read: Kafka's error {topic['error_code']}")
+            raise SetupError(f"{servers}: topic {topic['name']} can't be read: Kafka's error {topic['error_code']}")
     brokers = sorted(client.describe_cluster()["brokers"], key=lambda broker: int(broker["broker_id"]))
     fenced = [broker["broker_id"] for broker in brokers if broker.get("is_fenced")]
     live = tuple(
-        BrokerSeen(place, broker["broker_id"], broker["rack"] or None)
+        RegisteredBroker(place, broker["broker_id"], broker["rack"] or None)
         for broker in brokers
         if not broker.get("is_fenced")
     )
@@ -139,19 +141,19 @@ def read_cluster(client: Any, resource: Resource, too_old: type[Exception], wher
     except too_old:
         notes.append("the brokers are too old to tell sizes: add the output of kafka-log-dirs")
     try:
-        for at, each in sorted(client.list_partition_reassignments().items()):
-            adding, removing, now = (tuple(each[f"{which}replicas"]) for which in ("adding_", "removing_", ""))
-            key = f"{at.topic}-{at.partition}"
-            moving.append(RunningReassignment(place, at.topic, at.partition, adding, removing, now, key))
+        for entry, each in sorted(client.list_partition_reassignments().items()):
+            adding, removing, replicas = (tuple(each[f"{prefix}replicas"]) for prefix in ("adding_", "removing_", ""))
+            key = f"{entry.topic}-{entry.partition}"
+            moving.append(RunningReassignment(place, entry.topic, entry.partition, adding, removing, replicas, key))
     except too_old:
         notes.append("the brokers are too old to tell running reassignments: make sure that there are none")
     configs = _configs(client, resource, [topic["name"] for topic in topics], [broker.id for broker in live])
     return replace(
         configs,
-        file=where,
+        file=servers,
         entries=tuple(_entries(topics, place)),
         leaders_known=True,
-        whole=True,
+        complete=True,
         moving=tuple(moving),
         brokers=live,
         sizes=sizes,
@@ -162,10 +164,10 @@ def read_cluster(client: Any, resource: Resource, too_old: type[Exception], wher
 def _entries(topics: Iterable[Mapping[str, Any]], place: Place) -> Iterator[AssignmentEntry]:
     for topic in topics:
         name = topic["name"]
-        for found in sorted(topic["partitions"], key=lambda each: int(each["partition_index"])):
-            number = found["partition_index"]
-            leader = found["leader_id"] if found["leader_id"] >= 0 else None
-            partition = Partition(number, tuple(found["replica_nodes"]), leader, tuple(found["isr_nodes"]))
+        for row in sorted(topic["partitions"], key=lambda each: int(each["partition_index"])):
+            number = row["partition_index"]
+            leader = row["leader_id"] if row["leader_id"] >= 0 else None
+            partition = Partition(number, tuple(row["replica_nodes"]), leader, tuple(row["isr_nodes"]))
             yield AssignmentEntry(place, f"{name}-{number}", name, partition)
 
 
@@ -187,31 +189,34 @@ def _configs(client: Any, resource: Resource, names: Sequence[str], brokers: Seq
 
     `min.insync.replicas` is read from every broker, because the leader's value applies.
     """
-    own: dict[str, Config] = {}
+    configs: dict[str, Config] = {}
     inherited: dict[str, str] = {}
-    for name, found in _described(client, "topic", [resource("topic", name) for name in names]):
-        if not found:
+    for name, entries in _described(client, "topic", [resource("topic", name) for name in names]):
+        if not entries:
             raise SetupError(
                 f"the configuration of topic {name} can't be read; allowed: with the permission DescribeConfigs"
             )
-        set_here = {key: entry["value"] for key, entry in found.items() if entry["config_source"] == OF_TOPIC}
-        own[name] = tuple(sorted((key, value) for key, value in set_here.items() if value))
-        inherited |= {key: entry["value"] for key, entry in found.items() if entry["config_source"] in INHERITED}
-    told = dict(_described(client, "broker", [resource("broker", str(broker)) for broker in brokers]))
+        own_values = {key: entry["value"] for key, entry in entries.items() if entry["config_source"] == OF_TOPIC}
+        configs[name] = tuple(sorted((key, value) for key, value in own_values.items() if value))
+        inherited |= {key: entry["value"] for key, entry in entries.items() if entry["config_source"] in INHERITED}
+    by_broker = dict(_described(client, "broker", [resource("broker", str(broker)) for broker in brokers]))
     least, notes = largest_min_insync(
-        [inherited.get(MIN_INSYNC), *(found[MIN_INSYNC]["value"] for found in told.values() if MIN_INSYNC in found)]
+        [
+            inherited.get(MIN_INSYNC),
+            *(entries[MIN_INSYNC]["value"] for entries in by_broker.values() if MIN_INSYNC in entries),
+        ]
     )
     cordons: dict[int, tuple[str, ...]] = {}
-    for broker, found in told.items():
-        cordons |= cordoned(int(broker), found.get(CORDONED, {}).get("value") or "")
+    for broker, entries in by_broker.items():
+        cordons |= cordoned(int(broker), entries.get(CORDONED, {}).get("value") or "")
     defaults = tuple(sorted((inherited | least).items()))
-    return StatePart(TITLE, "", Rank.CLUSTER, configs=own, notes=notes, config_defaults=defaults, cordoned=cordons)
+    return StatePart(TITLE, "", Rank.CLUSTER, configs=configs, notes=notes, config_defaults=defaults, cordoned=cordons)
 
 
-def _described(client: Any, kind: str, asked: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for start in range(0, len(asked), _AT_ONCE):
-        some = asked[start : start + _AT_ONCE]
-        yield from client.describe_configs(some, config_filter="all").get(kind, {}).items()
+def _described(client: Any, kind: str, resources: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for start in range(0, len(resources), _AT_ONCE):
+        batch = resources[start : start + _AT_ONCE]
+        yield from client.describe_configs(batch, config_filter="all").get(kind, {}).items()
 
 
 Settings = dict[str, str | int | bool]
@@ -229,7 +234,7 @@ _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
 # Files in PEM: the truststore has authorities, the keystore a certificate and its key.
 _STORES = {"truststore": ("ssl_cafile",), "keystore": ("ssl_certfile", "ssl_keyfile")}
 # Settings with their own checks below.
-_OWN = (
+_CHECKED = (
     "request.timeout.ms",
     "sasl.jaas.config",
     "ssl.endpoint.identification.algorithm",
@@ -247,10 +252,10 @@ def kafka_python_settings(text: str, file: str) -> Settings:
 
     Settings that don't concern the connection are ignored. No message repeats a value, because it may be a secret.
     """
-    found = {key: (value, Place(file, line, 1)) for line, key, value in _properties(text)}
-    values = {key: value for key, (value, _) in found.items()}
-    places = {key: place for key, (_, place) in found.items()}
-    secure = [key for key in (*_NAMES, *_OWN) if key.startswith(("ssl.", "sasl."))]
+    properties = {key: (value, Place(file, line, 1)) for line, key, value in _properties(text)}
+    values = {key: value for key, (value, _) in properties.items()}
+    places = {key: place for key, (_, place) in properties.items()}
+    secure = [key for key in (*_NAMES, *_CHECKED) if key.startswith(("ssl.", "sasl."))]
     if unknown := [key for key in values if key.startswith(("ssl.", "sasl.")) and key not in secure]:
         allowed = ", ".join(sorted(secure))
         raise SpecError(Finding(places[key], key, f"isn't known here; allowed: {allowed}") for key in unknown)
@@ -271,33 +276,33 @@ def kafka_python_settings(text: str, file: str) -> Settings:
 
 def _properties(text: str) -> Iterator[tuple[int, str, str]]:
     """The line, key and value of each property. A backslash at the end of a line continues it on the next line."""
-    begun, first = "", 0
+    joined, first_number = "", 0
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.rstrip("\r").lstrip()
-        if not begun and (not line or line[0] in "#!"):
+        if not joined and (not line or line[0] in "#!"):
             continue
-        first = first if begun else number
-        begun += line
+        first_number = first_number if joined else number
+        joined += line
         if (len(line) - len(line.rstrip("\\"))) % 2:
-            begun = begun[:-1]
+            joined = joined[:-1]
             continue
-        yield _property(begun, first)
-        begun = ""
-    if begun:
-        yield _property(begun, first)
+        yield _property(joined, first_number)
+        joined = ""
+    if joined:
+        yield _property(joined, first_number)
 
 
 def _property(line: str, number: int) -> tuple[int, str, str]:
     match = _ENTRY.match(line)
     key, value = match.groups() if match else (line, "")
-    return number, _plain(key), _plain(value)
+    return number, _unescaped(key), _unescaped(value)
 
 
-def _plain(text: str) -> str:
-    def of(match: re.Match[str]) -> str:
+def _unescaped(text: str) -> str:
+    def character(match: re.Match[str]) -> str:
         return chr(int(match[1], 16)) if match[1] else _LETTERS.get(match[2], match[2])
 
-    return _ESCAPE.sub(of, text)
+    return _ESCAPE.sub(character, text)
 
 
 def _stores(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:

@@ -17,9 +17,9 @@ from itertools import chain
 from planner.inputs.importers.state_parts import (
     Assignment,
     AssignmentEntry,
-    BrokerSeen,
     LeaderAndIsr,
     Rank,
+    RegisteredBroker,
     RunningReassignment,
     StatePart,
     TopicTarget,
@@ -27,15 +27,7 @@ from planner.inputs.importers.state_parts import (
     largest_sizes,
     moving_finding,
 )
-from planner.model.cluster import (
-    MIN_INSYNC,
-    Config,
-    Partition,
-    PartitionKey,
-    largest_min_insync,
-    partition_name,
-    some,
-)
+from planner.model.cluster import MIN_INSYNC, Config, Partition, PartitionKey, largest_min_insync, partition_name, some
 from planner.model.document_fields import LARGEST_ID
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.formats import brokers as named_brokers
@@ -54,7 +46,7 @@ class Merged:
 
     assignment: Assignment
     sizes: Mapping[PartitionKey, int] | None
-    brokers: tuple[BrokerSeen, ...]
+    brokers: tuple[RegisteredBroker, ...]
     only_topics: tuple[str, ...] | None
     targets: tuple[TopicTarget, ...]
     declared_by: str
@@ -86,27 +78,27 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
     by_rank = sorted(parts, key=lambda part: part.rank)
     ranked = [part for part in by_rank if part.entries]
     if not ranked:
-        there = ", ".join(f"{part.file} ({part.title})" for part in parts[:3]) or "nothing"
+        sources = ", ".join(f"{part.file} ({part.title})" for part in parts[:3]) or "nothing"
         allowed = "at least one assignment, such as the output of kafka-topics --describe"
-        message = f"no source says where replicas are, only {there}; allowed: {allowed}"
+        message = f"no source says where replicas are, only {sources}; allowed: {allowed}"
         raise ImportStateError([Finding(Place(parts[0].file if parts else "state"), "", message)])
     moving = moving_now(parts)
     if moving and not to_targets:
         raise ImportStateError(moving_finding(each) for each in moving.values())
-    entries, of_entries, of_moving = _entries(parts, ranked, moving)
+    entries, entry_notes, moving_notes = _entries(parts, ranked, moving)
     configs = _Configs()
     for topic in dict.fromkeys(topic for part in by_rank for topic in part.configs):
         _merge_topic(topic, [part for part in by_rank if topic in part.configs], configs)
-    config_defaults, of_configs = _inherited(by_rank, configs)
+    config_defaults, config_notes = _inherited(by_rank, configs)
     merged = assignment(entries, configs.own, frozenset().union(*(part.deleting for part in parts)), configs.effective)
-    known = [part.sizes for part in parts if part.sizes is not None]
-    sizes = largest_sizes(chain.from_iterable(each.items() for each in known)) if known else None
-    brokers, of_brokers = _brokers_seen(by_rank)
-    only_topics, of_topics = _only_topics(parts, {topic.name for topic in merged.topics})
-    of_configs += tuple(_config_notes(parts, {topic.name for topic in merged.topics}, ranked[0].file))
-    of_sizes = _size_notes(merged, ranked[0].file, parts, sizes or {}, moving)
+    all_sizes = [part.sizes for part in parts if part.sizes is not None]
+    sizes = largest_sizes(chain.from_iterable(each.items() for each in all_sizes)) if all_sizes else None
+    brokers, broker_notes = _brokers_seen(by_rank)
+    only_topics, topic_notes = _only_topics(parts, {topic.name for topic in merged.topics})
+    config_notes += tuple(_config_notes(parts, {topic.name for topic in merged.topics}, ranked[0].file))
+    size_notes = _size_notes(merged, ranked[0].file, parts, sizes or {}, moving)
     own_notes = (note for part in parts for note in part.notes)
-    apart = (*of_entries, *of_brokers, *of_sizes)
+    disagreements = (*entry_notes, *broker_notes, *size_notes)
     return Merged(
         merged,
         sizes,
@@ -114,12 +106,12 @@ def merge(parts: Sequence[StatePart], *, to_targets: bool = False) -> Merged:
         only_topics,
         tuple(target for part in parts for target in part.targets),
         next((part.file for part in parts if part.targets), ""),
-        (*own_notes, *of_moving, *of_configs, *of_topics, *apart),
+        (*own_notes, *moving_notes, *config_notes, *topic_notes, *disagreements),
         config_defaults,
         bool(configs.own or config_defaults),
         {broker: dirs for part in reversed(by_rank) for broker, dirs in part.cordoned.items()},
         next((part.platform for part in parts if part.platform), ""),
-        apart,
+        disagreements,
     )
 
 
@@ -129,10 +121,10 @@ def _entries(
     if len(ranked) == 1 and ranked[0].leaders_known and not moving:
         return ranked[0].entries, [], ()  # there may be millions, so they are returned as they are
     primary = [part for part in ranked if part.rank == ranked[0].rank]
-    chosen, twice, repeats, owners = _chosen(primary)
-    entries, of_moving = reassigned(_led(chosen, parts, ranked), moving)
+    chosen, duplicates, repeats, owners = _chosen(primary)
+    entries, moving_notes = reassigned(_with_leaders(chosen, parts, ranked), moving)
     notes = _disagreements(chosen, owners, [*repeats, *ranked[len(primary) :]], moving)
-    return [*entries, *twice], notes, of_moving
+    return [*entries, *duplicates], notes, moving_notes
 
 
 def _chosen(
@@ -141,23 +133,23 @@ def _chosen(
     """The partitions of the sources of the first rank, those that a source has twice, what later sources repeat, and
     each topic's first source.
 
-    If a topic's first source is `whole`, only that source says which partitions exist; otherwise sources add up.
+    If a topic's first source is `complete`, only that source says which partitions exist; otherwise sources add up.
     """
     chosen: dict[PartitionKey, AssignmentEntry] = {}
-    twice: list[AssignmentEntry] = []
+    duplicates: list[AssignmentEntry] = []
     owners: dict[str, StatePart] = {}
     repeats: list[StatePart] = []
     for part in primary:
-        again: list[AssignmentEntry] = []
+        repeated: list[AssignmentEntry] = []
         for entry in part.entries:
             owner, key = owners.setdefault(entry.topic, part), (entry.topic, entry.partition.id)
-            if key not in chosen and (owner is part or not owner.whole):
+            if key not in chosen and (owner is part or not owner.complete):
                 chosen[key] = entry
             else:
-                (twice if owner is part else again).append(entry)
-        if again:
-            repeats.append(replace(part, entries=tuple(again)))
-    return chosen, twice, repeats, owners
+                (duplicates if owner is part else repeated).append(entry)
+        if repeated:
+            repeats.append(replace(part, entries=tuple(repeated)))
+    return chosen, duplicates, repeats, owners
 
 
 def moving_now(parts: Iterable[StatePart]) -> dict[PartitionKey, RunningReassignment]:
@@ -169,14 +161,14 @@ def moving_now(parts: Iterable[StatePart]) -> dict[PartitionKey, RunningReassign
     return moving
 
 
-def _led(
+def _with_leaders(
     chosen: Mapping[PartitionKey, AssignmentEntry], parts: Sequence[StatePart], ranked: Sequence[StatePart]
 ) -> Iterator[AssignmentEntry]:
     """The chosen partitions, with leaders and ISRs from a source that knows them."""
     unknown = {id(entry) for part in ranked if not part.leaders_known for entry in part.entries}
     leaders: dict[PartitionKey, LeaderAndIsr] = {}
-    for key, led in (each for part in parts for each in part.led.items()):
-        leaders.setdefault(key, led)
+    for key, leader_and_isr in (each for part in parts for each in part.leaders.items()):
+        leaders.setdefault(key, leader_and_isr)
     for entry in (entry for part in ranked if part.leaders_known for entry in part.entries):
         leaders.setdefault((entry.topic, entry.partition.id), (entry.partition.leader, entry.partition.isr))
     for key, entry in chosen.items():
@@ -189,39 +181,42 @@ def _led(
             yield entry
 
 
-def _inherited(by_rank: Sequence[StatePart], found: _Configs) -> tuple[Config, tuple[str, ...]]:
+def _inherited(by_rank: Sequence[StatePart], configs: _Configs) -> tuple[Config, tuple[str, ...]]:
     """What all topics inherit, by the first source (min.insync.replicas: the largest); and notes on differences."""
-    stated = [dict(part.config_defaults) for part in by_rank]
-    defaults = {key: next(iter(values)) for key, values in found.inherited.items() if len(values) == 1}
-    for each in reversed(stated):
+    stated_defaults = [dict(part.config_defaults) for part in by_rank]
+    defaults = {key: next(iter(values)) for key, values in configs.inherited.items() if len(values) == 1}
+    for each in reversed(stated_defaults):
         defaults |= each
-    seen = [*(each.get(MIN_INSYNC) for each in stated), *found.inherited.get(MIN_INSYNC, ())]
-    least, notes = largest_min_insync(seen)
-    for file, unlike in found.unlike.items():
-        what = f"{counted(len(unlike), 'topic')} ({first_names(unlike)})"
-        notes += (f"sources disagree about the configuration of {what}: {file} counts",)
+    min_insyncs = [*(each.get(MIN_INSYNC) for each in stated_defaults), *configs.inherited.get(MIN_INSYNC, ())]
+    least, notes = largest_min_insync(min_insyncs)
+    for file, unlike in configs.unlike.items():
+        topics = f"{counted(len(unlike), 'topic')} ({first_names(unlike)})"
+        notes += (f"sources disagree about the configuration of {topics}: {file} counts",)
     return tuple(sorted((defaults | least).items())), notes
 
 
-def _merge_topic(topic: str, parts: Sequence[StatePart], found: _Configs) -> None:
+def _merge_topic(topic: str, parts: Sequence[StatePart], merged: _Configs) -> None:
     if len(parts) == 1:  # most often, and there may be a million topics
-        found.own[topic], found.effective[topic] = parts[0].configs[topic], parts[0].effective_configs.get(topic, ())
+        merged.own[topic], merged.effective[topic] = parts[0].configs[topic], parts[0].effective_configs.get(topic, ())
         return
-    shows, tells = ([part for part in parts if part.whole is whole] for whole in (True, False))
-    values = [[dict((*it.configs[topic], *it.effective_configs.get(topic, ()))) for it in of] for of in (shows, tells)]
-    in_force, told = (each[0] if each else {} for each in values)
+    full_parts, own_parts = ([part for part in parts if part.complete is complete] for complete in (True, False))
+    values = [
+        [dict((*part.configs[topic], *part.effective_configs.get(topic, ()))) for part in group]
+        for group in (full_parts, own_parts)
+    ]
+    in_force, own = (each[0] if each else {} for each in values)
     # What other topics of the same output lack can't be inherited.
-    certain = dict(pair for part in shows for pair in part.configs[topic] if pair in in_force.items())
-    apart = shows and tells and (told.items() - in_force.items() or certain.keys() - told.keys())
-    if apart or any(each != of[0] for of in values for each in of):
-        found.unlike.setdefault(parts[0].file, []).append(topic)
-    kept = {key: in_force[key] for key in told if key in in_force}
-    own = found.own[topic] = tuple(sorted((certain | kept if parts[0].whole else told).items()))
-    rest = {key: value for key, value in in_force.items() if key not in {**dict(own), **certain}}
-    if not tells:
-        found.effective[topic] = tuple(sorted(rest.items()))
-    for key, value in rest.items() if tells else ():
-        found.inherited.setdefault(key, set()).add(value)
+    certain = dict(pair for part in full_parts for pair in part.configs[topic] if pair in in_force.items())
+    differ = full_parts and own_parts and (own.items() - in_force.items() or certain.keys() - own.keys())
+    if differ or any(each != group[0] for group in values for each in group):
+        merged.unlike.setdefault(parts[0].file, []).append(topic)
+    valid = {key: in_force[key] for key in own if key in in_force}
+    config = merged.own[topic] = tuple(sorted((certain | valid if parts[0].complete else own).items()))
+    other_values = {key: value for key, value in in_force.items() if key not in {**dict(config), **certain}}
+    if not own_parts:
+        merged.effective[topic] = tuple(sorted(other_values.items()))
+    for key, value in other_values.items() if own_parts else ():
+        merged.inherited.setdefault(key, set()).add(value)
 
 
 def _config_notes(parts: Iterable[StatePart], names: set[str], winner: str) -> Iterator[str]:
@@ -229,12 +224,12 @@ def _config_notes(parts: Iterable[StatePart], names: set[str], winner: str) -> I
     another cluster: ImportStateError. What Terraform declares is compared elsewhere.
     """
     for part in parts:
-        gone = sorted(part.configs.keys() - names) if not part.targets else []
-        if gone and len(gone) == len(part.configs) and part.rank == Rank.CLUSTER:
-            message = f"has configurations of {some(gone)}, unknown to {winner}; allowed: those of the same cluster"
+        unknown = sorted(part.configs.keys() - names) if not part.targets else []
+        if unknown and len(unknown) == len(part.configs) and part.rank == Rank.CLUSTER:
+            message = f"has configurations of {some(unknown)}, unknown to {winner}; allowed: those of the same cluster"
             raise ImportStateError([Finding(Place(part.file), "", message)])
-        if gone:
-            yield f"{part.file} has configurations of {some(gone)}, unknown to {winner}: left out"
+        if unknown:
+            yield f"{part.file} has configurations of {some(unknown)}, unknown to {winner}: left out"
 
 
 def _size_notes(
@@ -247,43 +242,43 @@ def _size_notes(
     """Notes on sizes of partitions that don't exist, and of replicas on brokers without any, because the sizes may be
     of another time. Sizes of no broker that has replicas are of another cluster: ImportStateError.
     """
-    known = {(each.topic, each.partition.id): each.partition.replicas for each in merged.entries} if sizes else {}
-    strange = sorted(key for key in sizes if key not in known)
-    told = {broker: part.file for part in parts for broker in part.size_replicas}
+    replicas = {(each.topic, each.partition.id): each.partition.replicas for each in merged.entries} if sizes else {}
+    unknown = sorted(key for key in sizes if key not in replicas)
+    file_of = {broker: part.file for part in parts for broker in part.size_replicas}
     holders = {broker for each in moving.values() for broker in each.removing}
-    holders.update(*(entry.partition.replicas for entry in merged.entries if told))
-    if others := told.keys() - holders:
-        file = told[min(others)]
-        have = "has" if len(others) == 1 else "have"
-        said = f"has sizes of replicas on {named_brokers(others)}, which {have} none in {winner}"
-        if len(others) == len(told):
-            raise ImportStateError([Finding(Place(file), "", f"{said}; allowed: sizes of the same cluster")])
-        yield f"{file} {said}: of another time or cluster, or of other topics"
-    if strange and len(strange) < len(sizes):
-        yield f"sizes are given for {_partitions(strange)}, which {winner} doesn't have"
-    held = ((key, broker) for part in parts for broker in part.size_replicas for key in part.size_replicas[broker])
-    there = ((key, broker) for key, broker in held if broker in holders and key in known and key not in moving)
-    if apart := sorted({key for key, broker in there if broker not in known[key]}):
-        yield f"sizes of {_partitions(apart)} are of brokers without a replica in {winner}: of another time or cluster"
+    holders.update(*(entry.partition.replicas for entry in merged.entries if file_of))
+    if strangers := file_of.keys() - holders:
+        file = file_of[min(strangers)]
+        have = "has" if len(strangers) == 1 else "have"
+        text = f"has sizes of replicas on {named_brokers(strangers)}, which {have} none in {winner}"
+        if len(strangers) == len(file_of):
+            raise ImportStateError([Finding(Place(file), "", f"{text}; allowed: sizes of the same cluster")])
+        yield f"{file} {text}: of another time or cluster, or of other topics"
+    if unknown and len(unknown) < len(sizes):
+        yield f"sizes are given for {_partitions(unknown)}, which {winner} doesn't have"
+    sized = ((key, broker) for part in parts for broker in part.size_replicas for key in part.size_replicas[broker])
+    comparable = ((key, broker) for key, broker in sized if broker in holders and key in replicas and key not in moving)
+    if astray := sorted({key for key, broker in comparable if broker not in replicas[key]}):
+        yield f"sizes of {_partitions(astray)} are of brokers without a replica in {winner}: of another time or cluster"
 
 
 def _only_topics(parts: Sequence[StatePart], names: set[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """The topics that may move, and a note about those that don't exist."""
-    asked = [(part.file, name) for part in parts for name in part.only_topics or ()]
-    if not asked:
+    requested = [(part.file, name) for part in parts for name in part.only_topics or ()]
+    if not requested:
         return None, ()
-    gone = [name for _, name in asked if name not in names]
-    kept = tuple(dict.fromkeys(name for _, name in asked if name in names))
-    if not kept:
-        message = f"names {some(gone)}, which the cluster doesn't have; allowed: at least one topic that it has"
-        raise ImportStateError([Finding(Place(asked[0][0]), "", message)])
-    return kept, (f"{asked[0][0]} names {some(gone)}, which the cluster doesn't have",) if gone else ()
+    unknown = [name for _, name in requested if name not in names]
+    existing = tuple(dict.fromkeys(name for _, name in requested if name in names))
+    if not existing:
+        message = f"names {some(unknown)}, which the cluster doesn't have; allowed: at least one topic that it has"
+        raise ImportStateError([Finding(Place(requested[0][0]), "", message)])
+    return existing, (f"{requested[0][0]} names {some(unknown)}, which the cluster doesn't have",) if unknown else ()
 
 
 def _disagreements(
     chosen: Mapping[PartitionKey, AssignmentEntry],
     owners: Mapping[str, StatePart],
-    others: Sequence[StatePart],
+    other_parts: Sequence[StatePart],
     moving: Mapping[PartitionKey, RunningReassignment],
 ) -> list[str]:
     """Notes on how sources that don't count differ: one per source and kind, with the first few partitions."""
@@ -294,26 +289,26 @@ def _disagreements(
 
     notes: list[str] = []
     topics = {topic for topic, _ in chosen}
-    for part in others:
-        known = {(entry.topic, entry.partition.id): entry.partition for entry in part.entries}
-        extra = [key for key in known if key not in chosen]
-        both = [(key, chosen[key].partition, theirs) for key, theirs in known.items() if key in chosen]
-        unlike = [key for key, ours, theirs in both if key not in moving and ours.replicas != theirs.replicas]
-        apart = [
+    for part in other_parts:
+        partitions = {(entry.topic, entry.partition.id): entry.partition for entry in part.entries}
+        extra = [key for key in partitions if key not in chosen]
+        shared = [(key, chosen[key].partition, theirs) for key, theirs in partitions.items() if key in chosen]
+        unlike = [key for key, ours, theirs in shared if key not in moving and ours.replicas != theirs.replicas]
+        unlike_leaders = [
             key
-            for key, ours, theirs in both
+            for key, ours, theirs in shared
             if ours.replicas == theirs.replicas
             and None not in (ours.isr, theirs.isr)
             and (ours.leader, {*(ours.isr or ())}) != (theirs.leader, {*(theirs.isr or ())})
         ]
-        listed = {topic for topic, _ in known} & topics if part.whole else set()
-        lacking = [key for key in chosen if key[0] in listed and key not in known]
+        listed = {topic for topic, _ in partitions} & topics if part.complete else set()
+        lacking = [key for key in chosen if key[0] in listed and key not in partitions]
         who = f"{part.file} ({part.title})"
-        for what, keys in (("the replicas", unlike), ("leaders or ISRs", apart)):
+        for noun, keys in (("the replicas", unlike), ("leaders or ISRs", unlike_leaders)):
             if keys:
-                of = f"{what} of {_partitions(keys)}"
-                first = winner(keys)
-                notes.append(f"{who} disagrees with {first} about {of}: {first} counts")
+                subject = f"{noun} of {_partitions(keys)}"
+                winning = winner(keys)
+                notes.append(f"{who} disagrees with {winning} about {subject}: {winning} counts")
         if extra:
             notes.append(f"{who} has {_partitions(extra)}, unknown to {winner(extra)}: left out")
         if lacking:
@@ -341,8 +336,8 @@ def reassigned(
             in_sync = None if isr is None else tuple(each for each in replicas if each in isr or each in move.adding)
             entry = replace(entry, partition=replace(partition, replicas=replicas, leader=leader, isr=in_sync))
         moved.append(entry)
-    known = {(entry.topic, entry.partition.id) for entry in moved}
-    missing = [partition_name(*key) for key in moving if key not in known]
+    keys = {(entry.topic, entry.partition.id) for entry in moved}
+    missing = [partition_name(*key) for key in moving if key not in keys]
     count = len(moving) - len(missing)
     are, targets = ("partition is", "target") if count == 1 else ("partitions are", "targets")
     then = "run apply.yml once that is reached"
@@ -354,9 +349,9 @@ def reassigned(
 
 def target(partition: Partition, moving: RunningReassignment) -> tuple[int, ...]:
     """The replicas that will stay. Kafka lists the target's replicas first, then those to be removed (KIP-455)."""
-    now = moving.replicas or partition.replicas
-    both = (*now, *(broker for broker in moving.adding if broker not in now))
-    return tuple(broker for broker in both if broker not in moving.removing)
+    replicas = moving.replicas or partition.replicas
+    with_added = (*replicas, *(broker for broker in moving.adding if broker not in replicas))
+    return tuple(broker for broker in with_added if broker not in moving.removing)
 
 
 # The same as `text` in the YAML's schema.
@@ -366,33 +361,33 @@ ALLOWED_TEXT = "1 to 200 characters, no control characters, no blanks around the
 TEXT = re.compile(rf"{_SIGN}(?:(?:{_SIGN}| ){{0,198}}{_SIGN})?")
 
 
-def _brokers_seen(by_rank: Iterable[StatePart]) -> tuple[tuple[BrokerSeen, ...], tuple[str, ...]]:
+def _brokers_seen(by_rank: Iterable[StatePart]) -> tuple[tuple[RegisteredBroker, ...], tuple[str, ...]]:
     """Each broker once, by id, as the source of the first rank describes it; and notes on other racks in other sources.
 
     ImportStateError for a rack that a YAML can't contain, because Kafka accepts any text.
     """
-    seen: dict[int, BrokerSeen] = {}
+    by_id: dict[int, RegisteredBroker] = {}
     notes: list[str] = []
-    wrong: list[Finding] = []
+    findings: list[Finding] = []
     for part in by_rank:
         for broker in part.brokers:
             if broker.rack is not None and not TEXT.fullmatch(broker.rack):
                 message = f"{broker.rack[:60]!r} isn't usable; allowed: {ALLOWED_TEXT}"
-                wrong.append(Finding(broker.place, "rack", message))
+                findings.append(Finding(broker.place, "rack", message))
             if not 0 <= broker.id <= LARGEST_ID:
                 message = f"broker {broker.id} can't exist; allowed: ids from 0 to {LARGEST_ID}"
-                wrong.append(Finding(broker.place, "", message))
-            first = seen.setdefault(broker.id, replace(broker, source=part.file))
-            if first.disk_bytes is None and broker.disk_bytes is not None:
-                first = seen[broker.id] = replace(first, disk_bytes=broker.disk_bytes)
-            if first.rack != broker.rack:
+                findings.append(Finding(broker.place, "", message))
+            first_seen = by_id.setdefault(broker.id, replace(broker, source=part.file))
+            if first_seen.disk_bytes is None and broker.disk_bytes is not None:
+                first_seen = by_id[broker.id] = replace(first_seen, disk_bytes=broker.disk_bytes)
+            if first_seen.rack != broker.rack:
                 notes.append(
                     f"broker {broker.id} is in rack {rack_named(broker.rack)} by {part.file}, in rack "
-                    f"{rack_named(first.rack)} by {first.source}, which counts"
+                    f"{rack_named(first_seen.rack)} by {first_seen.source}, which counts"
                 )
-    if wrong:
-        raise ImportStateError(wrong)
-    return tuple(seen[number] for number in sorted(seen)), tuple(notes)
+    if findings:
+        raise ImportStateError(findings)
+    return tuple(by_id[number] for number in sorted(by_id)), tuple(notes)
 
 
 def rack_named(rack: str | None) -> str:

@@ -148,23 +148,23 @@ def _state_files(imported: Imported) -> dict[str, str]:
 
     The topics' own configurations have a file if the sources distinguish them from inherited ones.
     """
-    described, listed = describe(imported.topics), topic_configs(imported.topics)
+    topics_text, configs_text = describe(imported.topics), topic_configs(imported.topics)
     inherited = any(topic.effective_config for topic in imported.topics)
-    told = not inherited and any(topic.config for topic in imported.topics)
+    has_own = not inherited and any(topic.config for topic in imported.topics)
     try:
-        parts = [topics_describe.read_part(described, "")]
-        parts += [brokers_and_configs.read_configs(listed, "")] if told else []
-        back = merge(parts)
+        parts = [topics_describe.read_part(topics_text, "")]
+        parts += [brokers_and_configs.read_configs(configs_text, "")] if has_own else []
+        merged = merge(parts)
     except ImportStateError:
         return {}
     unsized = tuple(
         replace(topic, partitions=tuple(replace(each, size_bytes=0) for each in topic.partitions))
         for topic in imported.topics
     )
-    if back.assignment.topics != unsized or back.config_defaults:
+    if merged.assignment.topics != unsized or merged.config_defaults:
         return {}
     sizes = {_STATE_FILES[1]: log_dirs(imported.topics, imported.sizes)} if imported.sizes else {}
-    return {_STATE_FILES[0]: described, **sizes, **({_STATE_FILES[2]: listed} if told else {})}
+    return {_STATE_FILES[0]: topics_text, **sizes, **({_STATE_FILES[2]: configs_text} if has_own else {})}
 
 
 def describe(topics: Iterable[Topic]) -> str:
@@ -197,14 +197,14 @@ def topic_configs(topics: Iterable[Topic]) -> str:
 
 def log_dirs(topics: Sequence[Topic], sizes: Mapping[PartitionKey, int]) -> str:
     """The sizes as `kafka-log-dirs --describe` prints them, each at the partition's first replica, without log dirs."""
-    held: dict[int, list[dict[str, object]]] = {}
+    rows_of: dict[int, list[dict[str, object]]] = {}
     for topic in topics:
         for each in topic.partitions:
             if (size_bytes := sizes.get((topic.name, each.id))) is not None:
                 row = {"partition": f"{topic.name}-{each.id}", "size": size_bytes, "offsetLag": 0, "isFuture": False}
-                held.setdefault(each.replicas[0], []).append(row)
+                rows_of.setdefault(each.replicas[0], []).append(row)
     brokers = [
-        {"broker": broker, "logDirs": [{"partitions": rows, "error": None}]} for broker, rows in sorted(held.items())
+        {"broker": broker, "logDirs": [{"partitions": rows, "error": None}]} for broker, rows in sorted(rows_of.items())
     ]
     return json.dumps({"version": 1, "brokers": brokers}, ensure_ascii=False, separators=(",", ":")) + "\n"
 
@@ -239,7 +239,7 @@ _OF_TOPICS = ("set_replication_factor", "create_topics", "add_partitions")
 
 
 def with_brokers(
-    text: str, added: Sequence[Broker], removed: Sequence[int], of_class: str, disk_used: str | None, title: str
+    text: str, added: Sequence[Broker], removed: Sequence[int], class_name: str, disk_used: str | None, title: str
 ) -> str:
     """A spec's YAML with other changes of brokers, and without `sizing`. All other text stays as it is.
 
@@ -249,49 +249,51 @@ def with_brokers(
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode) or root.flow_style:
         raise ValueError("the keys of the file are in braces")
-    stated, lines = read_yaml(text, "").value, text.splitlines(keepends=True)
-    limits = stated.get("limits") or {}
-    limited = disk_used is None or "disk_used" in limits
-    made = {"changes", "sizing"} if limited else {"changes", "sizing", "limits"}
+    spec, lines = read_yaml(text, "").value, text.splitlines(keepends=True)
+    limits = spec.get("limits") or {}
+    keeps_limits = disk_used is None or "disk_used" in limits
+    new_keys = {"changes", "sizing"} if keeps_limits else {"changes", "sizing", "limits"}
     starts = [(key.value, key.start_mark.line) for key, _ in root.value]
     ends = [*(line for _, line in starts[1:]), len(lines)]
-    kept = lines[: starts[0][1]]
+    kept_lines = lines[: starts[0][1]]
     for (name, start), end in zip(starts, ends, strict=True):
         # Comments before the next key belong to that key.
         while end > start + 1 and lines[end - 1].startswith(("#", "\n")):
             end -= 1
-        following = next((line for _, line in starts if line >= end), len(lines))
-        kept += lines[end:following] if name in made else lines[start:following]
-    changes = {key: value for key, value in (stated.get("changes") or {}).items() if key in _OF_TOPICS}
-    written = [f"  {key}: {_flow(value)}\n" for key, value in changes.items()]
+        next_start = next((line for _, line in starts if line >= end), len(lines))
+        kept_lines += lines[end:next_start] if name in new_keys else lines[start:next_start]
+    changes = {key: value for key, value in (spec.get("changes") or {}).items() if key in _OF_TOPICS}
+    change_lines = [f"  {key}: {_flow(value)}\n" for key, value in changes.items()]
     if added:
-        written.append("  add_brokers:\n")
+        change_lines.append("  add_brokers:\n")
         for broker in added:
             rack = "" if broker.rack is None else f"rack: {_flow(broker.rack)}, "
-            written.append(f"    - {{id: {broker.id}, {rack}class: {_flow(of_class)}}}\n")
+            change_lines.append(f"    - {{id: {broker.id}, {rack}class: {_flow(class_name)}}}\n")
     if removed:
-        written.append(f"  remove_brokers: {_ids(removed)}\n")
-    block = ["changes:\n", *written, *(() if added or removed else ("  rebalance: all\n",))]
-    if not limited:
+        change_lines.append(f"  remove_brokers: {_ids(removed)}\n")
+    block = ["changes:\n", *change_lines, *(() if added or removed else ("  rebalance: all\n",))]
+    if not keeps_limits:
         block.append(f"limits: {_flow({**limits, 'disk_used': disk_used})}\n")
-    if kept and not kept[-1].endswith("\n"):
-        kept[-1] += "\n"
-    return require_same(stated, made, changes, with_digest(title, "".join([*kept, *block])))
+    if kept_lines and not kept_lines[-1].endswith("\n"):
+        kept_lines[-1] += "\n"
+    return require_same(spec, new_keys, changes, with_digest(title, "".join([*kept_lines, *block])))
 
 
-def require_same(stated: Mapping[str, object], made: Set[str], changes: Mapping[str, object], text: str) -> str:
-    """The text of a spec whose keys `made` were written anew; ValueError unless it says all else as `stated`.
+def require_same(spec: Mapping[str, object], new_keys: Set[str], changes: Mapping[str, object], text: str) -> str:
+    """The text of a spec whose keys `new_keys` were written anew; ValueError unless it says all else as `spec`.
 
     An alias in a line that stays may need an anchor in one that doesn't, and no key can follow `...` or keys that are
     indented.
     """
     try:
-        found = read_yaml(text, "").value
+        new_spec = read_yaml(text, "").value
     except SpecError as error:
-        raise ValueError(f"without today's {', '.join(sorted(made))}, it is {error.findings[0].message}") from None
-    before, after = ({key: value for key, value in of.items() if key not in made} for of in (stated, found))
-    if before != after or not changes.items() <= found["changes"].items():
-        raise ValueError(f"without today's {', '.join(sorted(made))}, its other keys would say something else")
+        raise ValueError(f"without today's {', '.join(sorted(new_keys))}, it is {error.findings[0].message}") from None
+    before, after = (
+        {key: value for key, value in values.items() if key not in new_keys} for values in (spec, new_spec)
+    )
+    if before != after or not changes.items() <= new_spec["changes"].items():
+        raise ValueError(f"without today's {', '.join(sorted(new_keys))}, its other keys would say something else")
     return text
 
 
@@ -302,26 +304,28 @@ _NOT_OF_DRAIN = ("changes", "balance", "log_dirs", "budget", "sweep", "sizing", 
 
 def drained(text: str, broker: int, most_bytes: int, title: str) -> str:
     """The YAML of a valid spec that only asks that a broker holds at most `most_bytes`. `title` is its comment."""
-    stated = deepcopy(read_yaml(text, "").value)
-    classes = stated["cluster"].get("broker_classes") or {}
-    class_of = {item["id"]: item.get("class") for item in stated["cluster"]["brokers"]}
-    for item in stated["cluster"]["brokers"]:
+    spec = deepcopy(read_yaml(text, "").value)
+    classes = spec["cluster"].get("broker_classes") or {}
+    class_of = {item["id"]: item.get("class") for item in spec["cluster"]["brokers"]}
+    for item in spec["cluster"]["brokers"]:
         if item["id"] == broker:
             item["capacity"] = (item.get("capacity") or classes.get(item.pop("class", "")) or {}) | {
                 "max_disk": f"{most_bytes}B"
             }
-    kept = {key: value for key, value in stated.items() if key not in _NOT_OF_DRAIN}
-    for name, given in (stated.get("broker_sets") or {}).items():
+    drain_spec = {key: value for key, value in spec.items() if key not in _NOT_OF_DRAIN}
+    for name, definition in (spec.get("broker_sets") or {}).items():
         # The broker's class is replaced by its capacity, and no broker joins, so a set is written as today's brokers.
-        if "rack" not in given:
-            kept["broker_sets"][name] = [
-                each for each, of in class_of.items() if (of == given["class"] if "class" in given else each in given)
+        if "rack" not in definition:
+            drain_spec["broker_sets"][name] = [
+                each
+                for each, class_name in class_of.items()
+                if (class_name == definition["class"] if "class" in definition else each in definition)
             ]
-    kept |= {
+    drain_spec |= {
         "changes": {"rebalance": "all"},
-        "rack_aware": "disabled" if stated.get("rack_aware") == "disabled" else "as_today",
-        "topics": {**(stated.get("topics") or {}), "on_brokers": [broker]},
+        "rack_aware": "disabled" if spec.get("rack_aware") == "disabled" else "as_today",
+        "topics": {**(spec.get("topics") or {}), "on_brokers": [broker]},
         "balance": dict.fromkeys(("replicas", "leaders", "topic_replicas", "disk"), "none"),
         "sweep": {"candidates": 30},
     }
-    return with_digest(title, yaml.dump(kept, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+    return with_digest(title, yaml.dump(drain_spec, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))

@@ -69,12 +69,12 @@ def files_in(path: Path) -> tuple[Path, ...]:
     try:
         if not path.is_dir():
             return (path,)
-        found = tuple(sorted(_walked(path)))
+        files = tuple(sorted(_walked(path)))
     except (OSError, ValueError) as error:  # a name that is too long, for example
         raise file_reading.unreadable(path, error) from None
-    if not found:
+    if not files:
         raise UnreadableError(f"{path.as_posix()!r} is an empty folder; allowed: a file, or a folder with files")
-    return found
+    return files
 
 
 def _walked(folder: Path) -> Iterator[Path]:
@@ -98,9 +98,9 @@ def _walked(folder: Path) -> Iterator[Path]:
 
 
 def read_file(
-    path: Path, written: str, topic: str | None = None, *, expected: Expected = "state", piped: bool = False
+    path: Path, name: str, topic: str | None = None, *, expected: Expected = "state", piped: bool = False
 ) -> StateFile:
-    """A file's state. `written` names it in the plan and in notes; `topic` is for formats that don't name their topic.
+    """A file's state. `name` is for the plan and for notes; `topic` is for formats that don't name their topic.
 
     UnreadableError if there is no such file; ImportStateError for errors in it. A pipe is read only if `piped`.
     """
@@ -108,36 +108,36 @@ def read_file(
     if len(data) > file_reading.STATE.most_bytes and not _is_described(text):
         raise file_reading.too_large(path, file_reading.STATE)
     part = read_part(text, path.as_posix(), topic, expected)
-    return StateFile(replace(part, file=written), InputRow(written, hashlib.sha256(data).hexdigest()))
+    return StateFile(replace(part, file=name), InputRow(name, hashlib.sha256(data).hexdigest()))
 
 
 def read_all(
-    files: Iterable[Path], written: Callable[[Path, Path], str], topic: str | None = None, *, piped: bool = False
+    files: Iterable[Path], name_of: Callable[[Path, Path], str], topic: str | None = None, *, piped: bool = False
 ) -> list[StateFile]:
-    """Every file, or all files of a folder; `written(given, path)` names a file in the plan.
+    """Every file, or all files of a folder; `name_of(argument, path)` names a file in the plan.
 
     ImportStateError with every error of every file; SetupError if there is no such file.
     """
-    read: list[StateFile] = []
+    state_files: list[StateFile] = []
     findings: list[Finding] = []
     try:
-        for given, path in ((each, path) for each in files for path in files_in(each)):
+        for argument, path in ((each, path) for each in files for path in files_in(each)):
             try:
                 # A pipe that is given itself, like <(ssh …), is read; one in a folder may never end.
-                read.append(read_file(path, written(given, path), topic, piped=piped and path == given))
+                state_files.append(read_file(path, name_of(argument, path), topic, piped=piped and path == argument))
             except ImportStateError as error:
                 findings += error.findings
     except UnreadableError as error:
         raise SetupError(str(error)) from None
     if findings:
         raise ImportStateError(findings)
-    return read
+    return state_files
 
 
-def read_text(path: Path, written: str) -> tuple[str, InputRow]:
+def read_text(path: Path, name: str) -> tuple[str, InputRow]:
     """A file's text, and its digest with the path as written; UnreadableError and ImportStateError like `read_file`."""
     data, text = _read(path, file_reading.GROUPS)
-    return text, InputRow(written, hashlib.sha256(data).hexdigest())
+    return text, InputRow(name, hashlib.sha256(data).hexdigest())
 
 
 def _read(path: Path, kind: file_reading.FileKind, *, piped: bool = False) -> tuple[bytes, str]:
@@ -163,15 +163,15 @@ def read_part(text: str, file: str, topic: str | None = None, expected: Expected
         if recognizes(text):
             part = read(text, file, topic)
             if (expected == "assignment" and not part.entries) or (expected == "sizes" and part.sizes is None):
-                has = "an assignment" if part.entries else "sizes" if part.sizes is not None else "neither"
-                raise _unknown(file, expected, f"has {has}")
+                content = "an assignment" if part.entries else "sizes" if part.sizes is not None else "neither"
+                raise _format_error(file, expected, f"has {content}")
             return part
     begin = text.strip().split("\n")[0][:60]
-    raise _unknown(file, expected, f"begins with {begin!r}" if begin else "is empty")
+    raise _format_error(file, expected, f"begins with {begin!r}" if begin else "is empty")
 
 
-def _unknown(file: str, expected: Expected, what: str) -> ImportStateError:
-    message = f"no {expected} in a known format: the file {what}; allowed: {_ALLOWED[expected]}"
+def _format_error(file: str, expected: Expected, problem: str) -> ImportStateError:
+    message = f"no {expected} in a known format: the file {problem}; allowed: {_ALLOWED[expected]}"
     return ImportStateError([Finding(Place(file, 1, 1), "", message)])
 
 

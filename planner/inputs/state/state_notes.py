@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from planner.inputs.importers.state_parts import BrokerSeen, StatePart
+from planner.inputs.importers.state_parts import RegisteredBroker, StatePart
 from planner.inputs.state.merge import Merged, rack_named
 from planner.model.cluster import CONFIGS_UNKNOWN, Broker, Config, Partition, down, partition_name, some, unions
 from planner.model.formats import brokers as named_brokers
@@ -50,16 +50,16 @@ def _partitions(rows: Sequence[tuple[str, Partition]]) -> Iterator[str]:
         yield f"{strayed:,} of {len(rows):,} partitions not led by their preferred leaders"
 
 
-def _unknown_brokers(rows: Sequence[tuple[str, Partition]], seen: Sequence[BrokerSeen]) -> Iterator[str]:
+def _unknown_brokers(rows: Sequence[tuple[str, Partition]], registered: Sequence[RegisteredBroker]) -> Iterator[str]:
     """Notes on brokers that hold replicas but aren't live, if the live ones are known; and on brokers without racks."""
-    live = {broker.id for broker in seen}
+    live = {broker.id for broker in registered}
     holders = sorted({broker for _, row in rows for broker in row.replicas})
     for broker in holders:
         if live and broker not in live:
             yield f"broker {broker} holds replicas, but isn't live: its rack isn't known"
-    bare = [broker for broker in seen if broker.rack is None]
-    if len(bare) < len(seen):
-        for each in bare:
+    rackless = [broker for broker in registered if broker.rack is None]
+    if len(rackless) < len(registered):
+        for each in rackless:
             yield f"broker {each.id} has no rack by {each.source}, but others have one: state it, or leave out all"
     else:
         yield "racks are unknown: add them to cluster.brokers, or the output of kafka-broker-api-versions"
@@ -67,39 +67,41 @@ def _unknown_brokers(rows: Sequence[tuple[str, Partition]], seen: Sequence[Broke
 
 def left_out_brokers(parts: Iterable[StatePart], listed: Iterable[Broker]) -> Iterator[str]:
     """Notes on brokers without replicas that only kafka-log-dirs names, which doesn't know their racks."""
-    known = {broker.id for broker in listed}
+    listed_ids = {broker.id for broker in listed}
     for part in parts:
-        if idle := [broker for broker in part.idle if broker not in known]:
+        if idle := [broker for broker in part.idle if broker not in listed_ids]:
             yield (
                 f"{part.file} has {named_brokers(idle)} without a replica: left out of cluster.brokers; write "
                 f"{'it' if len(idle) == 1 else 'them'} there, or add the output of kafka-broker-api-versions"
             )
-            known.update(idle)
+            listed_ids.update(idle)
 
 
 def unknown_origin(effective: Mapping[str, Config]) -> Iterator[str]:
     """A note on configurations in force of unknown origin, and on the source that would show it."""
     if topics := [topic for topic, config in effective.items() if config]:
         keys = sorted({key for config in effective.values() for key, _ in config})
-        of = f"{first_names(keys, 2)} ({counted(len(topics), 'topic')})"
+        names = f"{first_names(keys, 2)} ({counted(len(topics), 'topic')})"
         yield (
-            f"unknown whether topics have their own {of} or inherit it: the tfvars leave these topics' configs out; "
+            f"unknown whether topics have their own {names} or inherit it: the tfvars leave these topics' configs out; "
             "add the output of kafka-configs --describe --entity-type topics --all, which says so"
         )
 
 
-def broker_notes(listed: Sequence[Broker], joining: Sequence[Broker], seen: Sequence[BrokerSeen]) -> Iterator[str]:
+def broker_notes(
+    listed: Sequence[Broker], joining: Sequence[Broker], registered: Sequence[RegisteredBroker]
+) -> Iterator[str]:
     """Notes where the YAML's brokers differ from the registered ones. Brokers that join need not be registered."""
-    of = {"cluster.brokers": listed, "changes": joining}
-    racks = {broker.id: (broker.rack, key) for key, brokers in of.items() for broker in brokers}
-    for broker in seen:
+    lists = {"cluster.brokers": listed, "changes": joining}
+    racks = {broker.id: (broker.rack, key) for key, brokers in lists.items() for broker in brokers}
+    for broker in registered:
         if broker.id not in racks:
             yield f"broker {broker.id} is live by {broker.source}, but isn't in cluster.brokers: it gets no replica"
         elif broker.rack != racks[broker.id][0]:
             rack, key = racks[broker.id]
-            said = f"broker {broker.id} is in rack {rack_named(broker.rack)} by {broker.source}"
-            yield f"{said}, in rack {rack_named(rack)} by {key}, which counts"
-    live = {broker.id for broker in seen}
-    for each in listed if seen else ():
+            text = f"broker {broker.id} is in rack {rack_named(broker.rack)} by {broker.source}"
+            yield f"{text}, in rack {rack_named(rack)} by {key}, which counts"
+    live = {broker.id for broker in registered}
+    for each in listed if registered else ():
         if each.id not in live:
-            yield f"broker {each.id} of cluster.brokers isn't among the live ones of {seen[0].source}"
+            yield f"broker {each.id} of cluster.brokers isn't among the live ones of {registered[0].source}"

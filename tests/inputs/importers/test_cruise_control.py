@@ -64,7 +64,7 @@ def test_proposals_give_the_old_replicas(about: Any) -> None:
     proposal = {"topicPartition": about, "oldLeader": 2, "oldReplicas": [1, 2], "newReplicas": [3, 2]}
     part = read_part(json.dumps({"proposals": [proposal], "version": 1}), "p.json")
     assert [("a-1", Partition(0, (1, 2), 2))] == [(entry.topic, entry.partition) for entry in part.entries]
-    assert not part.whole
+    assert not part.complete
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from folders import TESTS
 from state_texts import read_topics
 
-from planner.inputs.importers.state_parts import BrokerSeen, RunningReassignment
+from planner.inputs.importers.state_parts import RegisteredBroker, RunningReassignment
 from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import files_in, read_file, read_part
 from planner.model.cluster import Partition
@@ -60,7 +60,7 @@ def test_the_path_names_the_topic(path: str, topic: str) -> None:
 )
 def test_the_path_names_the_partition_of_a_state(path: str, topic: str, number: int) -> None:
     """In the path of a partition's state, the last number is the partition's."""
-    assert {(topic, number): (2, (2,))} == read_part(STATE, path).led
+    assert {(topic, number): (2, (2,))} == read_part(STATE, path).leaders
 
 
 @pytest.mark.parametrize("text", [TOPIC, BROKER, STATE])
@@ -74,8 +74,8 @@ def test_brokers_have_racks_or_none() -> None:
     """A broker's rack is read, or is None if the broker has none."""
     (without,) = read_part(BROKER, "brokers/ids/2147483647").brokers
     (within,) = read_part(BROKER.replace('"host"', '"rack":"a b","host"'), "brokers-ids-3.txt").brokers
-    assert BrokerSeen(without.place, 2147483647, None) == without
-    assert BrokerSeen(within.place, 3, "a b") == within
+    assert RegisteredBroker(without.place, 2147483647, None) == without
+    assert RegisteredBroker(within.place, 3, "a b") == within
 
 
 @pytest.mark.parametrize("number", [2147483648, 9999999999])

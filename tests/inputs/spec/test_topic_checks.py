@@ -378,13 +378,13 @@ def test_every_pattern_of_a_group_has_its_place() -> None:
 def test_what_a_group_lacks_or_has_twice_is_told(text: str, keys: list[str]) -> None:
     """Duplicate names are refused, and so are missing members or topics, unless a state file has them."""
     (rule,) = (rule for reads, rule in TOPIC_RULES if reads == ("consumers",))
-    assert sorted(keys) == sorted(finding.key for finding in groups_of(text).placed(rule(groups_of(text))))
+    assert sorted(keys) == sorted(finding.key for finding in groups_of(text).with_places(rule(groups_of(text))))
 
 
 def test_a_state_file_is_of_the_same_group_and_cluster() -> None:
     """A state file of another group, member or cluster is refused; an unreadable one already has its own finding."""
     text = groups_of("{group: h, state: g.txt}, {group: g, state: g.txt, members: [{id: b}]}, {group: x, state: gone}")
-    found = list(text.placed(described_findings(text, {"g.txt": [OWNED]})))
+    found = list(text.with_places(described_findings(text, {"g.txt": [OWNED]})))
     assert ["consumers[0].group", "consumers[1].members[0].id", "consumers[1].state"] == [each.key for each in found]
     assert "'a' of 'g.txt' owns orders-1, which the cluster doesn't have" in found[2].message
 
@@ -393,7 +393,7 @@ def test_a_share_group_has_one_assignor() -> None:
     """A share group in a state file accepts no other assignor in the YAML."""
     share = replace(OWNED, assignor="simple", members={"a": (("orders", 0),)})
     text = groups_of("{group: g, state: g.txt, assignor: range}, {group: g, state: g.txt, assignor: simple}")
-    (found,) = text.placed(described_findings(text, {"g.txt": [share]}))
+    (found,) = text.with_places(described_findings(text, {"g.txt": [share]}))
     assert ("consumers[0].assignor", "'range' isn't possible here, as 'g' is a share group in 'g.txt'") == (
         found.key,
         found.message.partition(";")[0],
