@@ -135,7 +135,7 @@ class Assigned(NamedTuple):
         # Caps on leaders and common leaders may move replicas afterwards, and new partitions are placed anew.
         after = problem.caps is not None or problem.together is not None or problem.is_new.any()
         made = Proposal(self.assignment, ties_proven=self.replicas.ties_proven and not after, wider=self.wider)
-        loads = byte_loads(problem, layout, best.wanted, self.asked.grown)
+        loads = byte_loads(problem, layout, best.windows, self.asked.grown)
         question = Question(problem, layout, self.asked.balance, loads, self.asked.exactly)
         certify |= self.asked.exactly and problem.together is not None
         if len(layout.rows) and (certify or best.evened is not None or outside_more(question, found, self.assignment)):
@@ -197,7 +197,7 @@ def _assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, share
         last = _Replicas(problem, layout, found, *_replicas(asked, found.best, today(problem)))
     shared.last = last
     # The starts of the windows of replicas were chosen together with the placement.
-    begun, assignment = last.found.best.wanted, last.assignment
+    begun, assignment = last.found.best.windows, last.assignment
     wanted = replace(wanted, replicas=begun.replicas, topic_replicas=begun.topic_replicas)
     for step in STEPS:
         assignment = step(asked, wanted, assignment)
@@ -256,7 +256,7 @@ def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
     if asked.problem.together is None:
         return assignment
     made = []
-    program = CommonLeaderProgram.of(asked.problem, asked.layout, wanted, asked.loads(wanted), asked=asked.exactly)
+    program = CommonLeaderProgram.of(asked.problem, asked.layout, wanted, asked.loads(wanted), exactly=asked.exactly)
     chosen = None if program is None else program.cheapest()
     if chosen is not None:
         brought = assignment.copy()
