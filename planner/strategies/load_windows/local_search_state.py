@@ -83,7 +83,7 @@ def pairings(placement: SearchPlacement, broker: int, partners: IntArray, out: E
     theirs = _with_room(placement, brokers[1], broker, back.rows)
     out_alone = ours[_broker_room(placement, broker, partners)[out.partners[ours]]]
     back_alone = theirs[_broker_room(placement, partners, broker)[back.partners[theirs]]]
-    ours, theirs = (ours[_sampled(out.partners[ours])], theirs[_sampled(back.partners[theirs])])
+    ours, theirs = ours[_sampled(out.partners[ours])], theirs[_sampled(back.partners[theirs])]
     first, second = _alike(out.partners[ours], back.partners[theirs])
     pairs = (
         _alike(out.partners * kinds + topics[out.rows], back.partners * kinds + topics[back.rows]),
@@ -335,7 +335,7 @@ def outward(placement: SearchPlacement, brokers: BrokerNumbers, shifts: LongArra
 
     Without `most_outside`, no load may go further outside; with it, neither the total nor a broker may exceed it.
     """
-    search, limit, worse = (placement.search, placement.search.most_outside, np.zeros(shifts.shape[2], dtype=bool))
+    search, limit, worse = placement.search, placement.search.most_outside, np.zeros(shifts.shape[2], dtype=bool)
     total = np.zeros(shifts.shape[2], dtype=np.int64)
     for load, scale in enumerate(search.scales.tolist()):
         sums = np.zeros_like(total)

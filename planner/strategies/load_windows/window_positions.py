@@ -118,19 +118,19 @@ def _best_of_guesses(search: _Search, windows: Windows, relaxed: Started, anywhe
     """The cheapest of the starts that are worth a try."""
     lows = anywhere.lows
     best = search.within(_next_to(search, windows, relaxed)).best(lows)
-    if _quality(best) <= _quality(relaxed):
+    if _rank(best) <= _rank(relaxed):
         return best
     if best.evened is None or search.small:
         # Only the cheapest guess without windows of bytes is brought into these.
         guesses = (_topic_starts(search, search.layout, windows, anywhere.topics), windows)
-        guess = min(guesses, key=lambda each: _quality(search.within(each, lambda *_: None).best(lows)))
-        best = min(best, search.within(guess).best(lows), key=_quality)
+        guess = min(guesses, key=lambda each: _rank(search.within(each, lambda *_: None).best(lows)))
+        best = min(best, search.within(guess).best(lows), key=_rank)
     for _ in range(search.rounds):
         next_windows = _starts_at_its_prices(search, best, anywhere.topics)
         if next_windows is None or np.array_equal(next_windows.topic_replicas, best.windows.topic_replicas):
             break
         candidate = search.within(replace(next_windows, replicas=windows.replicas)).best(lows)
-        if _quality(candidate) >= _quality(best):
+        if _rank(candidate) >= _rank(best):
             break
         best = candidate
     return best
@@ -180,7 +180,7 @@ def _topic_starts(search: _Search, layout: Layout, windows: Windows, topics: Sta
         middle = (low + high) // 2
         mid, above = excess_and_cost(middle), excess_and_cost(np.minimum(middle + 1, topics.last))
         down = (mid[0] < above[0]) | ((mid[0] == above[0]) & (mid[1] <= above[1]))
-        low, high = (np.where(down | (low >= high), low, middle + 1), np.where(down & (low < high), middle, high))
+        low, high = np.where(down | (low >= high), low, middle + 1), np.where(down & (low < high), middle, high)
     return replace(windows_at(low), replicas=windows.replicas, caps=windows.caps)
 
 
@@ -267,7 +267,7 @@ class _Search:
     def _move_start(self, step: int, lows: range, best: Started) -> Started:
         """The best placement so far, with its start moved up or down while that saves bytes."""
         assert self.low is not None
-        while self.low + step in lows and _quality(candidate := self.started_at(self.low + step)) < _quality(best):
+        while self.low + step in lows and _rank(candidate := self.started_at(self.low + step)) < _rank(best):
             best, self.low = candidate, self.low + step
         return best
 
@@ -278,7 +278,7 @@ class _Search:
         return self.costs[low]
 
 
-def _quality(started: Started) -> tuple[int, int, int]:
+def _rank(started: Started) -> tuple[int, int, int]:
     """The excess of counts, the bytes outside their windows, and the cost or the bytes moved."""
     if started.evened is None:
         return started.placed.excess, 0, started.placed.solved.cost

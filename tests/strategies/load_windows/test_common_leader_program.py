@@ -197,7 +197,7 @@ def test_no_program_where_only_what_must_moves_or_for_other_balances_of_large_cl
     assert program_of(uneven(1, changes=Changes(add_brokers=(Broker(20, "a"),))))[1] is not None
     most = work_limits.TOGETHER_COLUMNS
     assert most[1] < most[0]
-    assert program_of(uneven(1), exactly=False)[1] is not None
+    assert program_of(uneven(1), asked=False)[1] is not None
 
 
 def test_targets_that_no_placement_meets_have_no_prices() -> None:
