@@ -291,7 +291,7 @@ def _led_together(query: _Query, windows: Windows, assignment: IntArray, cheapes
 
 def placed_around(problem: Problem, layout: Layout, windows: Windows, assignment: IntArray, must: IntArray) -> IntArray:
     """The replicas (P, W) that miss the windows least, then copy the fewest bytes, with one of each partition on the
-    broker that must lead it, `forced` (P,), -1: any. Those in `assignment` if that can't be found.
+    broker that must lead it, `must` (P,), -1: any. Those in `assignment` if that can't be found.
     """
     brokers = layout.numbered(must[layout.rows])
     rows = np.flatnonzero(brokers >= 0)

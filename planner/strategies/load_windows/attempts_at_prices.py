@@ -71,7 +71,7 @@ def proof(
     brokers = duals[layout.first_broker : layout.sink]
     cell_prices = cells - brokers
     if layout.forbidden is not None:
-        cell_prices = np.where(layout.forbidden & (layout.held_cells == 0), 0, cell_prices)
+        cell_prices = np.where(layout.forbidden & (layout.home_cells == 0), 0, cell_prices)
     # If no load has a price, costs aren't in units of 1 / GRAIN yet.
     grain = 1 if loads is not None and loads[0].any() else GRAIN
     unit, scale = (layout.cost_unit_bytes, layout.tie_scale) if layout.copy_bytes.any() and not of_excess else (1, 1)
