@@ -141,8 +141,8 @@ def _cheapest_exchange(
     racks = problem.broker_racks[brokers] if problem.racks_matter else 0 * brokers
     is_on, todays = (counts_by_group(problem, each, all_rows, problem.rows) > 0 for each in (lists, problem.replicas))
     ranks = 0 * is_on if problem.leader_ranks is None else problem.leader_ranks[problem.topic_of][:, brokers]
-    held = np.where(is_on, ranks, np.iinfo(np.int16).max)
-    lowest, second = np.sort(held, axis=1)[:, [0, int(held.shape[1] > 1)]].T
+    held_ranks = np.where(is_on, ranks, np.iinfo(np.int16).max)
+    lowest, second = np.sort(held_ranks, axis=1)[:, [0, int(held_ranks.shape[1] > 1)]].T
     can_lead, free, stuck = is_on & (ranks == lowest[:, None]), leaders >= -1, leaders == -1
     full, spare = np.zeros(len(room), dtype=bool), np.bincount(leaders[leaders >= 0], minlength=len(room)) < room
     for _ in room:
@@ -151,14 +151,14 @@ def _cheapest_exchange(
         hands_over = (leaders >= 0) & (can_lead & spare).any(axis=1)
         spare |= np.bincount(leaders[hands_over], minlength=len(room)) > 0
     in_racks = is_on.astype(np.int64) @ (racks[:, None] == racks)
-    alike = np.unique(np.stack([kinds, problem.size_bytes]), axis=1, return_inverse=True)[1].reshape(-1)
+    size_kinds = np.unique(np.stack([kinds, problem.size_bytes]), axis=1, return_inverse=True)[1].reshape(-1)
     for source, target in zip(*np.nonzero(is_on[stuck].any(axis=0)[:, None] & spare), strict=True):
         may_come, may_go = (
             may_hold(problem, all_rows, brokers[at])
             & ((racks[source] == racks[target]) | (in_racks[:, at] < in_racks[:, of]))
             for at, of in ((source, target), (target, source))
         )
-        rank_left = np.where(held[:, source] == lowest, second, lowest)
+        rank_left = np.where(held_ranks[:, source] == lowest, second, lowest)
         may_go &= ranks[:, target] <= rank_left.clip(max=DEMOTED - (lowest < DEMOTED))
         may_come &= ranks[:, source] >= lowest
         movers = np.flatnonzero(may_move & free & stuck & is_on[:, source] & ~is_on[:, target] & may_go)
@@ -170,7 +170,7 @@ def _cheapest_exchange(
         pair = _cheapest_of_a_kind(kinds, (movers, extra[movers]), (others, -extra[others]))
         # Partitions of one size leave each disk as full as it is.
         if pair and _overfills(problem, windows, is_on, (int(source), int(target)), pair[1:]):
-            pair = _cheapest_of_a_kind(alike, (movers, extra[movers]), (others, -extra[others]))
+            pair = _cheapest_of_a_kind(size_kinds, (movers, extra[movers]), (others, -extra[others]))
         if pair is None and len(alone := within_windows(problem, windows, is_on, movers, source, target)):
             pair = int(extra[alone].min()), int(alone[extra[alone].argmin()]), -1
         ways += [(pair[2] < 0, *pair, int(source), int(target))] if pair else []
@@ -233,12 +233,12 @@ def _with_leaders(
             name = "{}-{}".format(*problem.partition_keys[row])
             raise InfeasibleError(f"apart: no replica of {name} can be moved to where it may be led")
         if best is not None:
-            *_, other, old, new = best
-            lists[other, lists[other] == new] = old
-            lists[row, lists[row] == old] = new
+            *_, other, source, target = best
+            lists[other, lists[other] == target] = source
+            lists[row, lists[row] == source] = target
             delta = (int(other == row), problem.size_bytes[row] - (0 if other == row else problem.size_bytes[other]))
-            totals[:, new] += delta
-            totals[:, old] -= delta
+            totals[:, target] += delta
+            totals[:, source] -= delta
     return lists
 
 
@@ -267,15 +267,15 @@ def _ways_to_lead(
 
     # They keep another replica that leads.
     others = others[(replica_ranks(problem, ranks, lists[others], others) < rank).sum(axis=1) > 1]
-    theirs, todays, sizes = lists[others], problem.replicas[others], problem.size_bytes[others]
+    other_lists, todays, sizes = lists[others], problem.replicas[others], problem.size_bytes[others]
     for source in brokers.tolist():
-        absent, returns = ~(theirs == source).any(axis=1), (todays == source).any(axis=1)
+        absent, returns = ~(other_lists == source).any(axis=1), (todays == source).any(axis=1)
         for target in np.flatnonzero(can_lead & ((racks == racks[source]) | ~np.isin(racks, racks[brokers]))).tolist():
             if not full[target] and size <= room[target]:
                 yield 1, copied(row, target, source), int(totals[0, target]), row, source, target
             extra = size - sizes
             trades = ((extra <= 0) | (extra <= room[target])) & ((extra >= 0) | (-extra <= room[source])) & absent
-            trades &= (theirs == target).any(axis=1) & (racks[source] == racks[target])
+            trades &= (other_lists == target).any(axis=1) & (racks[source] == racks[target])
             trades &= may_hold(problem, others, source)
             trading = np.flatnonzero(trades)
             if len(trading):

@@ -348,15 +348,15 @@ def _costs(filling: Filling, kinds: _Kinds, largest: int) -> tuple[LongArray, Lo
         on_disk = np.outer(by_size, _ranks(disks.bytes_on / filling.weights)) * kinds[3]
     # A broker's replicas with each further one, divided by its weight.
     with_each = filling.counts[:, None] + np.arange(1, len(filling.topics) + 1)
-    within = _ranks(with_each * int(filling.weights.max()) // filling.weights[:, None]) * kinds[2]
+    evenness = _ranks(with_each * int(filling.weights.max()) // filling.weights[:, None]) * kinds[2]
     of_topics = _ranks(_beyond(filling.cells.reshape(-1, 1) + np.arange(most), filling.topic_windows)) * kinds[1]
     outside = _ranks(_beyond(filling.counts[:, None] + np.arange(len(filling.topics)), filling.windows)) * kinds[0]
     disk_price = 1 + total * int(on_disk.max())
-    topic_price = disk_price * (1 + total * int(within.max()))
+    topic_price = disk_price * (1 + total * int(evenness.max()))
     broker_price = topic_price * (1 + total * int(of_topics.max()))
     if broker_price * (1 + int(outside.max())) > largest:
         return np.full_like(of_topics, largest + 1), outside, on_disk
-    return of_topics * topic_price, outside * broker_price + within * disk_price, on_disk
+    return of_topics * topic_price, outside * broker_price + evenness * disk_price, on_disk
 
 
 def _beyond(counts: LongArray, windows: LongArray) -> LongArray:

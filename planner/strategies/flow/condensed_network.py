@@ -37,14 +37,14 @@ def solve(
     several_prices = len(layout.group_racks) > layout.most.shape[1] or np.ptp(layout.enter_costs, axis=1).any()
     if not len(layout.rows) or several_prices or not attainable(layout, windows[0]):
         return None
-    kept = per_rack(layout, *np.nonzero(layout.home >= 0))
+    in_racks = per_rack(layout, *np.nonzero(layout.home >= 0))
     # Topics in full: at first those with a row that can't keep all its replicas.
-    missing = layout.factors - kept.sum(axis=1)
-    too_few_left = np.maximum(layout.least - kept, 0).sum(axis=1) > missing
+    missing = layout.factors - in_racks.sum(axis=1)
+    too_few_left = np.maximum(layout.least - in_racks, 0).sum(axis=1) > missing
     full = np.zeros(layout.topic_count, dtype=bool)
-    full[layout.topics[(kept > layout.most).any(axis=1) | too_few_left]] = True
+    full[layout.topics[(in_racks > layout.most).any(axis=1) | too_few_left]] = True
     while np.count_nonzero(full[layout.topics]) <= MOST_IN_FULL * len(layout.rows):
-        solved = Solved.of(layout, windows, kept, full)
+        solved = Solved.of(layout, windows, in_racks, full)
         if solved is None:
             return None
         entered, failed = _dealt_to_rows(layout, solved, full)
@@ -86,12 +86,15 @@ class Solved:
 
     @staticmethod
     def of(
-        layout: Layout, windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed], kept: LongArray, full: BoolArray
+        layout: Layout,
+        windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed],
+        in_racks: LongArray,
+        full: BoolArray,
     ) -> Solved | None:
         """The optimum of the network with these topics in full; None if the windows can't all hold."""
         nodes = Nodes(layout.topic_count, layout.most.shape[1], len(layout.targets))
         bounds = windows[0].bounds.reshape(2, nodes.topics, nodes.brokers)
-        condensed = _CondensedArcs.of(layout, bounds, kept, full, nodes)
+        condensed = _CondensedArcs.of(layout, bounds, in_racks, full, nodes)
         in_full = TopicsInFull.of(layout, bounds, full, nodes)
         supplies = np.concatenate([condensed.supplies, in_full.supplies])
         supplies[nodes.sink] = -int(layout.factors.sum())
@@ -163,7 +166,7 @@ class _CondensedArcs:
     crossings: int
 
     @staticmethod
-    def of(layout: Layout, bounds: LongArray, kept: LongArray, full: BoolArray, nodes: Nodes) -> _CondensedArcs:
+    def of(layout: Layout, bounds: LongArray, in_racks: LongArray, full: BoolArray, nodes: Nodes) -> _CondensedArcs:
         """The arcs of all topics that aren't in full, for windows (2, T, Bt)."""
         stays = (layout.home >= 0) & ~full[layout.topics][:, None]
         replicas = np.nonzero(stays)
@@ -174,10 +177,10 @@ class _CondensedArcs:
         taking = np.nonzero(high)
         pools = nodes.pool(taking[0], layout.racks[taking[1]])
         take = min_cost_flow.arcs(pools, nodes.broker(taking[1]), high[taking], 0, low[taking])
-        missing = np.where(full[layout.topics], 0, layout.factors - kept.sum(axis=1))
+        missing = np.where(full[layout.topics], 0, layout.factors - in_racks.sum(axis=1))
         supplies = sums_at(nodes.sink + 1, nodes.hub(layout.topics), missing)
         supplies[nodes.broker(np.arange(nodes.brokers))] = counts.sum(axis=0)
-        cross, back, few_rows = _through_hubs(layout, kept, full, nodes)
+        cross, back, few_rows = _through_hubs(layout, in_racks, full, nodes)
         crossings = int(few_rows[layout.topics[leaving[0]]].sum() + missing[few_rows[layout.topics]].sum())
         return _CondensedArcs(leave, take, cross, back, leaving, taking, stays, supplies, crossings)
 
@@ -201,7 +204,7 @@ def _leave(
 
 
 def _through_hubs(
-    layout: Layout, kept: LongArray, full: BoolArray, nodes: Nodes
+    layout: Layout, in_racks: LongArray, full: BoolArray, nodes: Nodes
 ) -> tuple[min_cost_flow.Arcs, min_cost_flow.Arcs, BoolArray]:
     """Arcs from pools to hubs and back, limited by what the rows may lose in one rack and have room for in another.
 
@@ -211,7 +214,7 @@ def _through_hubs(
     pools, hubs = nodes.pool(topics, racks), nodes.hub(topics)
     out, into = (
         topic_sums(layout.topics, room.clip(min=0), nodes.topics)[topics, racks]
-        for room in (kept - layout.least, layout.most - kept)
+        for room in (in_racks - layout.least, layout.most - in_racks)
     )
     few_rows = np.bincount(layout.topics, minlength=nodes.topics) <= FEW_ROWS
     return (
@@ -293,29 +296,29 @@ def _dealt_to_rows(layout: Layout, solved: Solved, full: BoolArray) -> tuple[Int
 
     A flow assigns them, from the condensed rows to those pools of their topics in whose racks the rows have room.
     """
-    kept = per_rack(layout, *np.nonzero(solved.stays))
-    missing = np.where(full[layout.topics], 0, layout.factors - kept.sum(axis=1))
+    in_racks = per_rack(layout, *np.nonzero(solved.stays))
+    missing = np.where(full[layout.topics], 0, layout.factors - in_racks.sum(axis=1))
     movers = np.flatnonzero(missing)
     topics = layout.topics[movers]
-    certain = np.maximum(layout.least[movers] - kept[movers], 0)
-    room = np.maximum(layout.most[movers] - kept[movers], 0) - certain
+    certain = np.maximum(layout.least[movers] - in_racks[movers], 0)
+    room = np.maximum(layout.most[movers] - in_racks[movers], 0) - certain
     arrivals = sums_at((layout.most.shape[1], layout.topic_count), layout.racks, solved.arriving.T).T
     arrivals[full] = 0
     open_arrivals = arrivals - topic_sums(topics, certain, len(arrivals))
-    given = dealt_to_racks(topics, missing[movers] - certain.sum(axis=1), room, open_arrivals)
+    dealt = dealt_to_racks(topics, missing[movers] - certain.sum(axis=1), room, open_arrivals)
     entered = solved.entered.copy()
-    entered[movers] = certain + given
-    return entered, (topic_sums(topics, given, len(arrivals)) != open_arrivals).any(axis=1)
+    entered[movers] = certain + dealt
+    return entered, (topic_sums(topics, dealt, len(arrivals)) != open_arrivals).any(axis=1)
 
 
 def dealt_to_racks(topics: IntArray, units: LongArray, room: LongArray, arrivals: LongArray) -> LongArray:
     """(K, R): `units` (K,) dealt to racks with `room` (K, R), within `arrivals` (T, R) unless they need all room."""
     if (room.sum(axis=1) == units).all():
         return room
-    given, (rows, racks) = np.zeros(room.shape, dtype=np.int64), np.nonzero(room)
+    dealt, (rows, racks) = np.zeros(room.shape, dtype=np.int64), np.nonzero(room)
     pools = topics[rows] * room.shape[1] + racks
-    given[rows, racks] = min_cost_flow.largest_flow(units, (rows, pools, room[rows, racks]), arrivals.ravel())
-    return given
+    dealt[rows, racks] = min_cost_flow.largest_flow(units, (rows, pools, room[rows, racks]), arrivals.ravel())
+    return dealt
 
 
 def as_full_flow(layout: Layout, network: Network, solved: Solved) -> min_cost_flow.Flow:

@@ -33,7 +33,7 @@ class Layout:
     home (M, W0)      target broker where each of today's replicas can stay, or that broker's replacement; -1: none
     replaced (M, W0)  True if `home` is a replacement, to which the replica must be copied
     copy_bytes (M,)   bytes copied when a replica enters a broker: the partition's size, 0 for a new partition
-    new (M,)          True for new partitions
+    is_new (M,)       True for new partitions
     keep_costs (M, W0)  cost of each replica on its `home`
     enter_costs (M, G) cost of a replica on any other broker of a group
     least, most (M, R) fewest and most replicas that the rack rule allows in each rack
@@ -55,7 +55,7 @@ class Layout:
     home: IntArray
     replaced: BoolArray
     copy_bytes: LongArray
-    new: BoolArray
+    is_new: BoolArray
     keep_costs: LongArray
     enter_costs: LongArray
     least: IntArray
@@ -77,7 +77,7 @@ class Layout:
     def part(self, rows: IntArray) -> Layout:
         """The layout of some of its rows."""
         of_rows = (
-            *("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "new"),
+            *("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "is_new"),
             *("keep_costs", "enter_costs", "least", "most", "kinds"),
         )
         return replace(self, **{name: getattr(self, name)[rows] for name in of_rows})
@@ -212,8 +212,8 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
     home, replaced = _home(problem, rows, numbers)
     fixed = np.where(to_place[:, None], -1, problem.replicas)
     nodes = len(rows) * (1 + len(rule.sizes)) + len(problem.topic_names) * (len(rule.sizes) + len(targets))
-    new, largest = problem.is_new[rows], min_cost_flow.largest_cost(nodes + len(targets)) // room
-    unit, scale, enter = _costs(np.where(new, 0, size_bytes), factors, new, replaced, largest)
+    is_new, largest = problem.is_new[rows], min_cost_flow.largest_cost(nodes + len(targets)) // room
+    unit, scale, enter = _costs(np.where(is_new, 0, size_bytes), factors, is_new, replaced, largest)
     return Layout(
         rows=rows,
         topics=problem.topic_of[rows],
@@ -221,8 +221,8 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         size_bytes=size_bytes,
         home=home,
         replaced=replaced,
-        copy_bytes=np.where(new, 0, size_bytes),
-        new=new,
+        copy_bytes=np.where(is_new, 0, size_bytes),
+        is_new=is_new,
         keep_costs=np.where(replaced, (enter - enter % scale)[:, None], 0),
         enter_costs=np.broadcast_to(enter[:, None], (len(rows), len(rule.sizes))),
         least=rule.least[rule.kinds[rows]],
@@ -257,7 +257,7 @@ def _home(problem: Problem, rows: IntArray, numbers: IntArray) -> tuple[IntArray
 
 
 def _costs(
-    size_bytes: LongArray, factors: IntArray, new: BoolArray, replaced: BoolArray, largest: int
+    size_bytes: LongArray, factors: IntArray, is_new: BoolArray, replaced: BoolArray, largest: int
 ) -> tuple[int, int, LongArray]:
     """Bytes per unit of cost, the scale that leaves room for tie-breaks, and the cost (M,) of entering a broker.
 
@@ -269,7 +269,7 @@ def _costs(
     unit = max(1, min(smallest // _COST_RESOLUTION, int(size_bytes.max(initial=0)) * len(size_bytes) // _PLAIN_COSTS))
     while True:
         plain = size_bytes // unit
-        tied = ((plain == 0) & ~new) | replaced.any(axis=1)
+        tied = ((plain == 0) & ~is_new) | replaced.any(axis=1)
         scale = 1 + int(factors[tied].sum())
         if int(plain.max(initial=0)) * scale <= largest // _ROOM:
             return unit, scale, plain * scale + tied

@@ -115,18 +115,22 @@ def solve(
     small, vast = len(layout.rows) * len(layout.targets) <= LARGE_PLACEMENT, len(layout.rows) > CONDENSED_ROWS
     if small or vast or not attainable(layout, windows[0]) or (classes := _Classes.of(layout)) is None:
         return None
-    kept = per_rack(layout, *np.nonzero(layout.home >= 0))
+    in_racks = per_rack(layout, *np.nonzero(layout.home >= 0))
     full = np.zeros(layout.topic_count, dtype=bool)
     home = layout.home >= 0
     elsewhere = (classes.of_group[layout.groups[layout.home]] > 0) & home
     gains = (layout.enter_costs[:, classes.sample].min(axis=1)[:, None] < layout.keep_costs) & home
     # Rows that lack replicas, have too many or few in a rack, or for which another broker is cheaper than their own.
-    unlike = (kept.sum(axis=1) != layout.factors) | (kept > layout.most).any(axis=1) | (kept < layout.least).any(axis=1)
+    unlike = (
+        (in_racks.sum(axis=1) != layout.factors)
+        | (in_racks > layout.most).any(axis=1)
+        | (in_racks < layout.least).any(axis=1)
+    )
     full[layout.topics[unlike | (elsewhere | gains).any(axis=1)]] = True
     for _ in range(CONDENSED_ROUNDS):
         if np.count_nonzero(full[layout.topics]) > MOST_IN_FULL * len(layout.rows):
             return None
-        solved = _Condensed(layout, windows, classes, kept, full).solved()
+        solved = _Condensed(layout, windows, classes, in_racks, full).solved()
         if solved is None:
             return None
         condensed, failed = solved
@@ -144,10 +148,10 @@ class _Condensed:
         layout: Layout,
         windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed],
         classes: _Classes,
-        kept: LongArray,
+        in_racks: LongArray,
         full: BoolArray,
     ) -> None:
-        self._layout, self._classes, self._kept, self._full = layout, classes, kept, full
+        self._layout, self._classes, self._in_racks, self._full = layout, classes, in_racks, full
         self._nodes = nodes = Nodes(layout.topic_count, len(layout.group_racks), len(layout.targets))
         bounds = windows[0].bounds.reshape(2, nodes.topics, nodes.brokers)
         self._in_full = TopicsInFull.of(layout, bounds, full, nodes)
@@ -228,7 +232,7 @@ class _Condensed:
         hubs = first_hub + topics * len(self._classes.sample) + self._classes.of_group[groups]
         out, into = (
             topic_sums(layout.topics, room.clip(min=0), nodes.topics)[topics, layout.group_racks[groups]]
-            for room in (self._kept - layout.least, layout.most - self._kept)
+            for room in (self._in_racks - layout.least, layout.most - self._in_racks)
         )
         return min_cost_flow.arcs(pools, hubs, out, 1), min_cost_flow.arcs(hubs, pools, into, 0)
 
@@ -261,7 +265,7 @@ class _Condensed:
     def _dealt_to_rows(self, solved: Solved, newcomers: LongArray) -> tuple[IntArray, BoolArray]:
         """Each row's entering replicas per group (M, G); topics (T,) with some that the rack rule lets no row take."""
         layout, classes = self._layout, self._classes
-        kept, count = per_rack(layout, *np.nonzero(solved.stays)), len(classes.sample)
+        in_racks, count = per_rack(layout, *np.nonzero(solved.stays)), len(classes.sample)
         rows, prices = np.nonzero(newcomers)
         keys = layout.topics[rows].astype(np.int64) * count + prices
         # Arrivals by (topic, price) and by rack.
@@ -269,13 +273,13 @@ class _Condensed:
         places = classes.of_group[layout.groups] * layout.most.shape[1] + layout.racks
         np.add.at(arrivals.T, places, solved.arriving.T)
         arrivals = arrivals.reshape(layout.topic_count * count, -1)
-        room = np.where(classes.groups.T[prices] >= 0, (layout.most - kept).clip(min=0)[rows], 0)
-        given = dealt_to_racks(keys, newcomers[rows, prices], room, arrivals)
-        lacking = (topic_sums(keys, given, len(arrivals)) != arrivals).any(axis=1).reshape(-1, count).any(axis=1)
+        room = np.where(classes.groups.T[prices] >= 0, (layout.most - in_racks).clip(min=0)[rows], 0)
+        dealt = dealt_to_racks(keys, newcomers[rows, prices], room, arrivals)
+        lacking = (topic_sums(keys, dealt, len(arrivals)) != arrivals).any(axis=1).reshape(-1, count).any(axis=1)
         entered = solved.entered.copy()
-        at_rows, racks = np.nonzero(given)
-        entered[rows[at_rows], classes.groups[racks, prices[at_rows]]] += given[at_rows, racks].astype(np.int32)
-        rack_counts = kept + topic_sums(rows, given, len(kept))
+        at_rows, racks = np.nonzero(dealt)
+        entered[rows[at_rows], classes.groups[racks, prices[at_rows]]] += dealt[at_rows, racks].astype(np.int32)
+        rack_counts = in_racks + topic_sums(rows, dealt, len(in_racks))
         wrong = ~self._full[layout.topics] & ((rack_counts > layout.most) | (rack_counts < layout.least)).any(axis=1)
         lacking[layout.topics[wrong]] = True
         return entered, lacking

@@ -177,11 +177,11 @@ class _TieFace:
         of_group = np.zeros(len(layout.group_racks), dtype=np.int64)
         of_group[layout.groups] = problem.broker_racks[layout.targets]
         coarse = max(0, int(layout.copy_bytes.max(initial=0)).bit_length() - _COST_BITS)
-        worth, racks, ends = layout.copy_bytes >> coarse, problem.broker_racks[source], network.ends
+        row_bytes, racks, ends = layout.copy_bytes >> coarse, problem.broker_racks[source], network.ends
         rows, groups = network.enter
-        costs[ends[0] : ends[1]] = worth[rows] * (of_group[groups] != racks[rows])
+        costs[ends[0] : ends[1]] = row_bytes[rows] * (of_group[groups] != racks[rows])
         rows, brokers = network.own
-        costs[ends[1] : ends[2]] = worth[rows] * (problem.broker_racks[layout.targets[brokers]] != racks[rows])
+        costs[ends[1] : ends[2]] = row_bytes[rows] * (problem.broker_racks[layout.targets[brokers]] != racks[rows])
         return costs
 
     def _leader_costs(self) -> LongArray:

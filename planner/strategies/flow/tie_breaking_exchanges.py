@@ -82,7 +82,7 @@ def ties_broken(
     if open_ties is None or not open_ties.per_byte:
         return placed.chosen, placed.ties_proven
     # Doubled, so that an empty partition costs less than a partition of one byte.
-    costs = np.where(layout.new, 0, np.maximum(2 * layout.copy_bytes, 1))
+    costs = np.where(layout.is_new, 0, np.maximum(2 * layout.copy_bytes, 1))
     search = of_layout(layout, widened(layout, windows, placed), costs, ByteLoads.none(layout))
     placement = SearchPlacement(search, on_brokers(layout, placed.chosen))
     settle(placement, (after := after_flows(problem, open_ties)))
@@ -130,9 +130,9 @@ def _worth(aims: Sequence[str], aim: str) -> float:
 
 def _drain(placement: SearchPlacement, source: int, target: int, ties: Ties) -> list[int]:
     """Make the gainful exchanges of two brokers, best with best; return the rows that moved."""
-    out, back = _exchanges(placement, source, target, ties)
+    out_rows, back_rows = _exchanges(placement, source, target, ties)
     moved = list[int]()
-    for leaving, coming in zip(out.tolist(), back.tolist(), strict=True):
+    for leaving, coming in zip(out_rows.tolist(), back_rows.tolist(), strict=True):
         # No exchange may take a load further outside its window.
         shifts = [np.array([moving[leaving] - moving[coming]]) for moving in placement.search.loads]
         if any(
@@ -193,16 +193,16 @@ class _Movers:
 
     def matches(self, other: _Movers, sign: int) -> LongArray:
         """(K,): equal numbers for rows of two sides whose costs cancel out and whose ranks by gain are equal."""
-        mine, others = (
+        own_keys, other_keys = (
             np.stack([side.topics, turn * side.costs, turn * side.copies], axis=1)
             for side, turn in ((self, sign), (other, -sign))
         )
-        _, kinds = np.unique(np.concatenate([mine, others]), axis=0, return_inverse=True)
-        kinds = kinds.ravel()[: len(mine)]
+        _, kinds = np.unique(np.concatenate([own_keys, other_keys]), axis=0, return_inverse=True)
+        kinds = kinds.ravel()[: len(own_keys)]
         order = np.argsort(kinds, kind="stable")
         ranks = np.empty(len(kinds), dtype=np.int64)
         ranks[order] = np.arange(len(kinds)) - np.searchsorted(kinds[order], kinds[order])
-        places: LongArray = kinds * (len(mine) + len(others) + 1) + ranks
+        places: LongArray = kinds * (len(own_keys) + len(other_keys) + 1) + ranks
         return places
 
 

@@ -107,7 +107,7 @@ def _cells(layout: Layout, brokers: IntArray) -> LongArray:
     return sums_at((layout.topic_count, len(layout.targets)), (layout.topics[rows], brokers[rows, slots]))
 
 
-def closed(problem: Problem, balance: Balance, topics: int) -> OpenWindows:
+def no_open_windows(problem: Problem, balance: Balance, topics: int) -> OpenWindows:
     """No open windows, except that of all replicas if a spread of one leaves it two starts."""
     lows = starts(problem, balance.replicas)
     ends = np.array([lows[0]]) if lows else np.zeros(1, dtype=np.int64), np.array([lows[-1] if lows else 0])
@@ -116,7 +116,7 @@ def closed(problem: Problem, balance: Balance, topics: int) -> OpenWindows:
     return OpenWindows(Starts(zeros > 0, zeros, zeros, 0), Starts(np.array([len(lows) > 1]), *ends, spread), range(0))
 
 
-def allowed(layout: Layout, windows: Windows, anywhere: OpenWindows, loads: ByteLoads) -> Allowed:
+def no_slack(layout: Layout, windows: Windows, anywhere: OpenWindows, loads: ByteLoads) -> Allowed:
     """The windows asked for, with nothing allowed outside of them yet."""
     fixed, movable = layout.fixed_cells, layout.topic_replicas
     in_all = fixed.sum(axis=0, keepdims=True), movable.sum(keepdims=True)
@@ -129,7 +129,7 @@ def allowed(layout: Layout, windows: Windows, anywhere: OpenWindows, loads: Byte
     )
 
 
-def reached(layout: Layout, none_outside: Allowed, loads: ByteLoads, chosen: IntArray) -> Allowed:
+def slack_of(layout: Layout, none_outside: Allowed, loads: ByteLoads, chosen: IntArray) -> Allowed:
     """The windows, with as much allowed outside as rows of replicas (M, W), as brokers of the problem, are."""
     brokers = layout.numbered(chosen)
     return none_outside.reached(_cells(layout, brokers), loads.by_broker(brokers))

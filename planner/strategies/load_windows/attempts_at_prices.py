@@ -33,7 +33,7 @@ def facts_of(problem: Problem, layout: Layout, loads: ByteLoads) -> BoundFacts:
     """The facts of a layout, in the layout's order of brokers."""
     rule = rack_rule(problem)
     in_bytes = bool(layout.copy_bytes.any())
-    costs = layout.copy_bytes if in_bytes else (~layout.new).astype(np.int64)
+    costs = layout.copy_bytes if in_bytes else (~layout.is_new).astype(np.int64)
     return BoundFacts(
         measure="bytes" if in_bytes else "replicas",
         broker_ids=problem.broker_ids[layout.targets],

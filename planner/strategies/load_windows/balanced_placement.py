@@ -28,7 +28,7 @@ from planner.strategies.flow.placement_network import Layout, windowed
 from planner.strategies.flow.tie_breaking_exchanges import after_flows, settle, ties
 from planner.strategies.lagrangian_bound import GRAIN, Case, Certificate
 from planner.strategies.load_windows import price_program
-from planner.strategies.load_windows.allowed_plans import allowed, closed, reached
+from planner.strategies.load_windows.allowed_plans import no_open_windows, no_slack, slack_of
 from planner.strategies.load_windows.attempts_at_prices import (
     Best,
     Bound,
@@ -86,7 +86,7 @@ def relaxed(task: Task, none_outside: Allowed, plan: PlacedPlan, bound: Bound) -
     if prices is not None and (priced := at_prices(task, prices)) is not None:
         nearer = _finished(task, task.placement(priced.placed.chosen), prices, None)
         closest = min(closest, nearer, key=lambda each: (each.outside, each.cost))
-    slack = reached(task.layout, none_outside, task.loads, replicas_of(task, closest.placement))
+    slack = slack_of(task.layout, none_outside, task.loads, replicas_of(task, closest.placement))
     assert slack.furthest is not None
     room = MostOutside(slack.loads, slack.furthest)
     loose = replace(task, slack=slack, search=replace(task.search, most_outside=room))
@@ -113,7 +113,7 @@ def _is_best(task: Task, none_outside: Allowed, plan: PlacedPlan, base: Certific
     """True if no plan is less outside, and the bound proves that none as little outside copies much less."""
     if plan.outside > task.loads.surely_outside(task.layout.factors):
         return False
-    slack = reached(task.layout, none_outside, task.loads, replicas_of(task, plan.placement))
+    slack = slack_of(task.layout, none_outside, task.loads, replicas_of(task, plan.placement))
     return plan.cost - bound_of(replace(task, slack=slack), base).least <= FAIR * plan.cost
 
 
@@ -121,7 +121,7 @@ def _closest(task: Task, none_outside: Allowed, base: Certificate, plan: PlacedP
     """The placement with the least outside (of several, the cheapest), and the case that proves that none has less."""
     if task.effort is None or not plan.outside:
         return plan, None
-    slack = reached(task.layout, none_outside, task.loads, replicas_of(task, plan.placement))
+    slack = slack_of(task.layout, none_outside, task.loads, replicas_of(task, plan.placement))
     case = None
     for proven, shares in branchings(
         task.facts, _fits(task, slack, only_loads=True), base, task.effort.part(SHARE_OF_CLOSEST)
@@ -192,8 +192,8 @@ def even(
     if problem.rebalance != "all":
         tied = tie_breaking.ties_broken(problem, layout, windows, placed)
         bounds = widened(layout, windows, tied)
-    none_outside = allowed(layout, windows, closed(problem, problem.balance, layout.topic_count), loads)
-    replicas_outside = reached(layout, none_outside, loads, placed.chosen).replicas
+    none_outside = no_slack(layout, windows, no_open_windows(problem, problem.balance, layout.topic_count), loads)
+    replicas_outside = slack_of(layout, none_outside, loads, placed.chosen).replicas
     slack = replace(none_outside, replicas=replicas_outside) if replicas_outside else None
     task = Task(problem, layout, windows, loads, facts, of_layout(layout, bounds, facts.costs, loads), effort, slack)
     if tied is not None:
@@ -316,17 +316,17 @@ def _thorough(task: Task, _: Placed, best: Best) -> _PlansAndBounds:
         yield from _by_topics(task, prices, priced)
 
 
-def _by_topics(task: Task, prices: LongArray, first: Priced) -> _PlansAndBounds:
-    """Attempts from mixed plans of whole topics, at better prices; `first` is the flow at `prices`."""
+def _by_topics(task: Task, prices: LongArray, first_flow: Priced) -> _PlansAndBounds:
+    """Attempts from mixed plans of whole topics, at better prices; `first_flow` is the flow at `prices`."""
     plans = list[PlacedPlan]()
-    for mixed in mixtures(task, prices, first):
+    for mixed in mixtures(task, prices, first_flow):
         plan, prices = None, mixed.prices
         if mixed.chosen is not None:
             plan = _finished(task, task.placement(mixed.chosen), prices, mixed.bound)
             plans.append(plan)
         yield plan, mixed.bound
     if plans:
-        yield _at_edges(min(plans, key=lambda each: (each.outside, each.cost)), prices, first.bound), None
+        yield _at_edges(min(plans, key=lambda each: (each.outside, each.cost)), prices, first_flow.bound), None
 
 
 def _at_edges(plan: PlacedPlan, prices: LongArray, bound: Bound) -> PlacedPlan | None:

@@ -119,9 +119,9 @@ class _Search:
     def placement(self, smallest: float, most_cost: float) -> FloatArray | None:
         """The shares (M, b) of all rows in the cheapest case, nearly whole; None if they cost more than `most_cost`."""
         shares, width = self.cheapest.shares, len(self._program.brokers)
-        whole = ~is_split(shares).any(axis=1) & (self._sizes[self._large] >= smallest)
+        is_whole = ~is_split(shares).any(axis=1) & (self._sizes[self._large] >= smallest)
         is_settled, all_shares = np.zeros(len(self._sizes), dtype=bool), np.zeros((len(self._sizes), width))
-        is_settled[self._large[whole]], all_shares[self._large[whole]] = True, shares[whole]
+        is_settled[self._large[is_whole]], all_shares[self._large[is_whole]] = True, shares[is_whole]
         return self._dive(is_settled, all_shares, most_cost)
 
     def _dive(self, is_settled: BoolArray, shares: FloatArray, most_cost: float) -> FloatArray | None:
@@ -138,9 +138,9 @@ class _Search:
             row = int(np.where(split.any(axis=1), self._sizes, 0).argmax())
             if not split[row].any() or self._sizes[row] < _TINY:
                 return shares
-            whole = ~split.any(axis=1) & ~is_settled & (self._sizes >= self._sizes[row])
-            decided |= as_decided(np.flatnonzero(whole), shares[whole].round() > 0)
-            is_settled |= whole
+            is_whole = ~split.any(axis=1) & ~is_settled & (self._sizes >= self._sizes[row])
+            decided |= as_decided(np.flatnonzero(is_whole), shares[is_whole].round() > 0)
+            is_settled |= is_whole
             cost = self._decide(decided, row, np.where(split[row], shares[row], -1), cost)
         return shares
 

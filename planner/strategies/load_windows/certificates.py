@@ -38,11 +38,11 @@ from planner.strategies.lagrangian_bound import (
 )
 from planner.strategies.load_windows.allowed_plans import (
     Starts,
-    allowed,
     at_price,
-    closed,
     excess_and_cost_of_topics,
-    reached,
+    no_open_windows,
+    no_slack,
+    slack_of,
     within,
 )
 from planner.strategies.load_windows.attempts_at_prices import facts_of, proof
@@ -73,7 +73,7 @@ class Question:
         """What a plan (P, W) copies, in bytes, or in replicas if no sizes are known."""
         layout = self.layout
         if not layout.copy_bytes.any():
-            layout = replace(layout, copy_bytes=(~layout.new).astype(np.int64))
+            layout = replace(layout, copy_bytes=(~layout.is_new).astype(np.int64))
         return copied(self.problem, layout, assignment[layout.rows])
 
 
@@ -92,7 +92,7 @@ def certified(
     certificate = replace(
         certificate, facts=facts, others=tuple(replace(other, facts=facts) for other in certificate.others)
     )
-    slack, windows = _reached(question, position, assignment), position.best.windows
+    slack, windows = _slack_of(question, position, assignment), position.best.windows
     program = CommonLeaderProgram.of(problem, layout, windows, loads, exactly=question.exactly)
     prices = None if program is None or not slack.none else program.prices(Fits.of(layout, windows, loads))
     if prices is None:
@@ -118,7 +118,7 @@ def _of_any_leaders(question: Question, position: BestPosition, assignment: IntA
         assert solved is not None, "the flow that was found is within the caps"
         capped = proof(facts, question.layout, replace(placed, windowed=windowed, solved=solved))
         return max(unpriced, capped, key=least)
-    slack = _reached(question, position, assignment)
+    slack = _slack_of(question, position, assignment)
     if position.relaxed is None:
         certificate = _of_closed_windows(question, position, slack)
     else:
@@ -130,14 +130,14 @@ def _of_any_leaders(question: Question, position: BestPosition, assignment: IntA
 
 def outside_more(question: Question, position: BestPosition, assignment: IntArray) -> bool:
     """True if a plan (P, W) is further outside its windows of counts than the flow that gives its bound."""
-    return _reached(question, position, assignment).replicas > position.lowest.placed.excess
+    return _slack_of(question, position, assignment).replicas > position.lowest.placed.excess
 
 
-def _reached(question: Question, position: BestPosition, assignment: IntArray) -> Allowed:
+def _slack_of(question: Question, position: BestPosition, assignment: IntArray) -> Allowed:
     """The windows, with as much allowed outside as a plan (P, W) is."""
     layout, loads, relaxed = question.layout, question.loads, position.relaxed
-    anywhere = relaxed.anywhere if relaxed else closed(question.problem, question.balance, layout.topic_count)
-    return reached(layout, allowed(layout, position.best.windows, anywhere, loads), loads, assignment[layout.rows])
+    anywhere = relaxed.anywhere if relaxed else no_open_windows(question.problem, question.balance, layout.topic_count)
+    return slack_of(layout, no_slack(layout, position.best.windows, anywhere, loads), loads, assignment[layout.rows])
 
 
 def _proof_of(question: Question, started: Started) -> Certificate:
@@ -214,11 +214,11 @@ def _prices_at(question: Question, windows: Windows, priced_at: tuple[LongArray,
     """The prices of the flow within windows of topics, at prices of brokers."""
     prices, loads = priced_at
     layout = priced(question.layout, loads, prices) if prices.any() else question.layout
-    alone, window = replace(windows, replicas=opened(windows.replicas), caps=None), windows.topic_replicas
-    placed = place(question.problem, layout, alone)
+    topics_only, window = replace(windows, replicas=opened(windows.replicas), caps=None), windows.topic_replicas
+    placed = place(question.problem, layout, topics_only)
     facts = facts_of(question.problem, layout, loads)
     flow_prices = proof(facts, layout, placed, (prices, loads.windows)).prices
-    excluded = excess_and_cost_of_topics(layout, alone, placed.chosen)[0] > 0
+    excluded = excess_and_cost_of_topics(layout, topics_only, placed.chosen)[0] > 0
     cells = flow_prices.topic_replicas
     if excluded.any():
         # Topics that can't begin there have steep and coarse prices; those of others are made without them.
@@ -226,7 +226,7 @@ def _prices_at(question: Question, windows: Windows, priced_at: tuple[LongArray,
         exact_prices = steep[2].astype(object) * (lagrangian_bound.GRAIN // flow_prices.grain)
         steep[2] = exact_prices >> max(int(np.abs(exact_prices).max(initial=0)).bit_length() - _STEEP_BITS, 0)
         window = np.where(excluded[:, None], opened(window), window)
-        others = place(question.problem, layout, replace(alone, topic_replicas=window))
+        others = place(question.problem, layout, replace(topics_only, topic_replicas=window))
         flow_prices = proof(facts, layout, others, (prices, loads.windows)).prices
         cells = np.concatenate([flow_prices.topic_replicas[:, ~excluded[flow_prices.topic_replicas[0]]], steep], axis=1)
     return Prices(cells, flow_prices.loads[0], flow_prices.loads[1:], flow_prices.grain)

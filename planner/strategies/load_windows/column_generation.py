@@ -159,17 +159,17 @@ class _Plans:
         return shares
 
 
-def mixtures(task: Task, prices: LongArray, first: Priced) -> Iterator[Mixed]:
+def mixtures(task: Task, prices: LongArray, first_flow: Priced) -> Iterator[Mixed]:
     """Better and better bounds, then placements near all windows; nothing if the work isn't worth it.
 
-    `first`: the flow at `prices`.
+    `first_flow`: the flow at `prices`.
     """
     effort, columns = task.effort, task.search.levels.size
     if effort is None or not effort.topic_flows or columns > TOPIC_COLUMNS:
         return
     if len(np.unique(task.layout.topics)) * effort.topic_flows > TOPIC_PLANS:
         return
-    plans, best, flow = _Plans(task), Mixed(prices, first.bound), first
+    plans, best, flow = _Plans(task), Mixed(prices, first_flow.bound), first_flow
     for _ in range(effort.topic_flows):
         is_new = plans.add(on_brokers(task.layout, flow.placed.chosen))
         if (mix := plans.mixed(plans.none_settled, "highs-ipm")) is None:

@@ -168,11 +168,11 @@ class CommonLeaderProgram:
         """The prices of the linear program, at the edges of these windows; None if it has no solution."""
         if (solved := self._solve_split()) is None:
             return None
-        width, worth = len(self.layout.targets), self.base.worth_of_loads
-        counts = len(self.program.low) - worth.size - (self.layout.topic_count + 1) * width
+        width, load_worth = len(self.layout.targets), self.base.worth_of_loads
+        counts = len(self.program.low) - load_worth.size - (self.layout.topic_count + 1) * width
         cells, loads = np.split(solved.prices[counts:], [(self.layout.topic_count + 1) * width])
         cells = np.rint(cells.reshape(-1, width) * self.base.worth * FINE).astype(np.int64)
-        loads = np.rint(loads.reshape(worth.shape) * worth * FINE).astype(np.int64)
+        loads = np.rint(loads.reshape(load_worth.shape) * load_worth * FINE).astype(np.int64)
         *topics, brokers = cells
         tables = tuple(map(price_at_edges, loads, fits.loads))
         return Prices(

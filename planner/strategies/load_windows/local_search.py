@@ -18,9 +18,9 @@ import numpy as np
 from planner.model.problem import FloatArray, IntArray
 from planner.strategies import work_limits
 from planner.strategies.load_windows.local_search_state import (
-    Ends,
     Moving,
     Pairs,
+    PartnerRows,
     SearchPlacement,
     can_exchange,
     coming,
@@ -212,12 +212,12 @@ def _best(placement: SearchPlacement, broker: int, partners: IntArray, aim: _Aim
     best: list[_Exchange | float] = []
     for start in range(0, len(partners), work_limits.FIRST_PARTNERS):
         chunk = partners[start : start + work_limits.FIRST_PARTNERS]
-        ours, theirs = going(placement, broker, chunk), coming(placement, broker, chunk)
+        out, back = going(placement, broker, chunk), coming(placement, broker, chunk)
         moving = (
-            Moving.of(placement, ours.rows, broker, chunk[ours.partners]),
-            Moving.of(placement, theirs.rows, chunk[theirs.partners], broker),
+            Moving.of(placement, out.rows, broker, chunk[out.partners]),
+            Moving.of(placement, back.rows, chunk[back.partners], broker),
         )
-        best += _gainful(placement, (broker, chunk), aim, moving, pairings(placement, broker, chunk, ours, theirs))
+        best += _gainful(placement, (broker, chunk), aim, moving, pairings(placement, broker, chunk, out, back))
     return best
 
 
@@ -298,10 +298,10 @@ def _saving(placement: SearchPlacement, source: int, target: int, rows: IntArray
     out_rows = out_rows[placement.racks_allow(out_rows, source, target)]
     if not len(out_rows):
         return []
-    partners, leaving = np.array([target]), Ends(out_rows, np.zeros_like(out_rows))
-    back_ends = coming(placement, source, partners)
-    out, back = Moving.of(placement, out_rows, source, target), Moving.of(placement, back_ends.rows, target, source)
-    outs, backs, _ = pairings(placement, source, partners, leaving, back_ends)
+    partners, leaving = np.array([target]), PartnerRows(out_rows, np.zeros_like(out_rows))
+    returning = coming(placement, source, partners)
+    out, back = Moving.of(placement, out_rows, source, target), Moving.of(placement, returning.rows, target, source)
+    outs, backs, _ = pairings(placement, source, partners, leaving, returning)
     saved = -(out.costs[outs] + back.costs[backs])
     saving = np.flatnonzero(saved > 0)
     outs, backs, saved = outs[saving], backs[saving], saved[saving]

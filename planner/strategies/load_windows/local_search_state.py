@@ -18,7 +18,7 @@ from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.work_limits import SAMPLED_ROWS
 
 
-class Ends(NamedTuple):
+class PartnerRows(NamedTuple):
     """Rows (K,) that may move between a broker and some of its partners, and each row's partner, ascending."""
 
     rows: IntArray
@@ -51,7 +51,7 @@ class Moving(NamedTuple):
         return Moving(np.append(rows, -1), np.append(search.costs[rows] * steps, 0), loads)
 
 
-def going(placement: SearchPlacement, broker: int, partners: IntArray) -> Ends:
+def going(placement: SearchPlacement, broker: int, partners: IntArray) -> PartnerRows:
     """Rows that may go from here to each of the partners (K,), if racks and other replicas allow it."""
     search, rows = placement.search, np.flatnonzero(placement.on[:, broker])
     free = ~placement.on[np.ix_(rows, partners)]
@@ -60,20 +60,20 @@ def going(placement: SearchPlacement, broker: int, partners: IntArray) -> Ends:
     partner_indices, row_indices = np.nonzero(free.T)
     rows = rows[row_indices]
     is_allowed = placement.racks_allow(rows, broker, partners[partner_indices])
-    return Ends(rows[is_allowed], partner_indices[is_allowed])
+    return PartnerRows(rows[is_allowed], partner_indices[is_allowed])
 
 
-def coming(placement: SearchPlacement, broker: int, partners: IntArray) -> Ends:
+def coming(placement: SearchPlacement, broker: int, partners: IntArray) -> PartnerRows:
     """Rows that may come here from each of the partners (K,)."""
     search, free = placement.search, ~placement.on[:, broker]
     if search.allowed is not None:
         free &= search.allowed[:, broker]
     partner_indices, rows = np.nonzero(placement.on[:, partners].T & free)
     is_allowed = placement.racks_allow(rows, partners[partner_indices], broker)
-    return Ends(rows[is_allowed], partner_indices[is_allowed])
+    return PartnerRows(rows[is_allowed], partner_indices[is_allowed])
 
 
-def pairings(placement: SearchPlacement, broker: int, partners: IntArray, out: Ends, back: Ends) -> Pairs:
+def pairings(placement: SearchPlacement, broker: int, partners: IntArray, out: PartnerRows, back: PartnerRows) -> Pairs:
     """Pairs of rows that may go to a partner and come back, by partner: all pairs of one topic; single rows and pairs
     of two topics if counts have room. If two topics have many rows, some of their pairs.
     """
@@ -97,22 +97,22 @@ def pairings(placement: SearchPlacement, broker: int, partners: IntArray, out: E
     return Pairs(outs, backs, pair_partners)
 
 
-def can_exchange(placement: SearchPlacement, from_broker: int, to_broker: int, out: int, back: int) -> bool:
+def can_exchange(placement: SearchPlacement, from_broker: int, to_broker: int, out_row: int, back_row: int) -> bool:
     """True if these rows, -1 for none, may go there and back with every count in its window."""
-    for row, source, target in ((out, from_broker, to_broker), (back, to_broker, from_broker)):
+    for row, source, target in ((out_row, from_broker, to_broker), (back_row, to_broker, from_broker)):
         if row >= 0 and (not placement.on[row, source] or placement.on[row, target]):
             return False
         if row >= 0 and not placement.racks_allow(np.array([row]), source, target)[0]:
             return False
-    if out < 0 or back < 0:
-        source, target, row = (from_broker, to_broker, out) if back < 0 else (to_broker, from_broker, back)
+    if out_row < 0 or back_row < 0:
+        source, target, row = (from_broker, to_broker, out_row) if back_row < 0 else (to_broker, from_broker, back_row)
         with_room = _with_room(placement, source, target, np.array([row]))
         return bool(len(with_room) and _broker_room(placement, source, target))
-    if placement.search.topics[out] == placement.search.topics[back]:
+    if placement.search.topics[out_row] == placement.search.topics[back_row]:
         return True
     room = (
-        len(_with_room(placement, from_broker, to_broker, np.array([out]))),
-        len(_with_room(placement, to_broker, from_broker, np.array([back]))),
+        len(_with_room(placement, from_broker, to_broker, np.array([out_row]))),
+        len(_with_room(placement, to_broker, from_broker, np.array([back_row]))),
     )
     return bool(min(room))
 

@@ -231,17 +231,17 @@ class ShareProgram:
 
     def _add_load_windows(self, kind: int) -> list[Any]:
         """The rows of the windows of a kind of load; None for an open window."""
-        worth = int(self._fits.scales[kind]) / self._unit
-        weights = (self._facts.loads[kind] * worth).tolist()
+        scale = int(self._fits.scales[kind]) / self._unit
+        weights = (self._facts.loads[kind] * scale).tolist()
         rows, slack = list[Any](), self._fits.slack
         for index, (low, high) in enumerate(self._fits.loads[kind][:, self.brokers].T.tolist()):
-            ends = low * worth, high * worth if high < OPEN_BYTES // 2 else self._solver.infinity()
+            ends = low * scale, high * scale if high < OPEN_BYTES // 2 else self._solver.infinity()
             open_ended = low <= 0 and high >= OPEN_BYTES // 2
             columns = [shares[index] for shares in self._shares]
             penalty = 0.0 if self._fits.only_loads else _OUTSIDE if slack is None else _MORE_OUTSIDE
             rows.append(None if open_ended else self._add_row(*ends, columns, weights, penalty))
             if rows[-1] is not None and slack is not None and slack.furthest is not None:
-                self._load_excess(rows[-1], float(slack.furthest[kind]) * worth)
+                self._load_excess(rows[-1], float(slack.furthest[kind]) * scale)
         return rows
 
     def _add_row(self, low: float, high: float, columns: list[Any], values: list[float], penalty: float = 0) -> Any:
@@ -277,7 +277,7 @@ def roundings(
     columns = shape[0] * shape[1]
     if columns > work_limits.FRACTION_COLUMNS:
         return
-    program, _, worth = whole_program(layout, windows, loads)
+    program, _, load_worth = whole_program(layout, windows, loads)
     is_settled, is_on = np.zeros(shape[0], dtype=bool), np.zeros(shape, dtype=bool)
     for _ in range(min(work_limits.FRACTION_ROUNDS, work_limits.FRACTION_COLUMNS_IN_ALL // max(1, columns))):
         least, most = (np.where(is_settled[:, None], is_on, free).ravel() for free in (0, 1))
@@ -286,7 +286,7 @@ def roundings(
         effort.spend(work_limits.FROM_NOTHING * columns)
         shares = solved.values.reshape(shape)
         chosen = rounded(problem, layout, windows, shares)
-        yield Rounded(solved.prices[-worth.size :].reshape(worth.shape) * worth, chosen)
+        yield Rounded(solved.prices[-load_worth.size :].reshape(load_worth.shape) * load_worth, chosen)
         split = np.flatnonzero(is_split(shares).any(axis=1))
         if not len(split):
             return
@@ -306,14 +306,14 @@ def integer_program(
     columns = shape[0] * shape[1]
     if effort.spent or work_limits.WHOLE_WORTH * columns > effort.left:
         return None
-    program, _, worth = whole_program(layout, windows, loads)
-    count, ones = worth.size, scipy.sparse.identity(worth.size)
+    program, _, load_worth = whole_program(layout, windows, loads)
+    count, ones = load_worth.size, scipy.sparse.identity(load_worth.size)
     # Columns of units below each window of loads, then of units above; and their sum in the objective's units.
     excess_columns = scipy.sparse.vstack([scipy.sparse.csr_matrix((len(program.low) - count, count)), ones])
-    outside = np.concatenate([np.zeros(columns), *[(loads.scales[:, None] / worth).ravel()] * 2])
-    unit = float(worth[0, 0]) * max(float(loads.weights[0].mean()), 1e-9)
+    outside = np.concatenate([np.zeros(columns), *[(loads.scales[:, None] / load_worth).ravel()] * 2])
+    unit = float(load_worth[0, 0]) * max(float(loads.weights[0].mean()), 1e-9)
     rows = scipy.sparse.vstack([scipy.sparse.hstack([program.matrix, excess_columns, -excess_columns]), outside[None]])
-    furthest = np.repeat(room.furthest / np.maximum(loads.weights.mean(axis=1), 1e-9), worth.shape[1])
+    furthest = np.repeat(room.furthest / np.maximum(loads.weights.mean(axis=1), 1e-9), load_worth.shape[1])
     reachable = np.ones(shape) if layout.reachable is None else layout.reachable
     solved = scipy.optimize.milp(
         outside if of_loads else np.concatenate([program.costs, np.zeros(2 * count)]),

@@ -188,11 +188,11 @@ def _program(layout: Layout, target_windows: Windows, loads: ByteLoads, allowed:
     """The program; its last D × Bt rows are the loads'."""
     columns = _Columns.of(layout, len(loads.names))
     unit = layout.copy_bytes.sum() / len(layout.rows)
-    worth = loads.weights * loads.scales[:, None] / unit
+    weights = loads.weights * loads.scales[:, None] / unit
     rows = ProgramRows()
     _add_rows(rows, layout, columns)
-    for kind in range(len(worth)):
-        _add_arrivals(rows, layout, columns, worth, kind)
+    for kind in range(len(weights)):
+        _add_arrivals(rows, layout, columns, weights, kind)
     _add_windows(rows, layout, columns, target_windows)
     windows = loads.windows * (loads.scales[:, None, None] / unit)
     starts = columns.starts
@@ -203,7 +203,7 @@ def _program(layout: Layout, target_windows: Windows, loads: ByteLoads, allowed:
         indices = np.zeros(outside.size, dtype=np.int64)
         rows.add(np.array([[0.0], [allowed / unit]]), (indices, outside.ravel(), 1.0))
     for kind, window in enumerate(windows):
-        _add_loads(rows, layout, columns, worth, kind, (window, outside[kind : kind + 1]))
+        _add_loads(rows, layout, columns, weights, kind, (window, outside[kind : kind + 1]))
     sizes = layout.copy_bytes / unit
     kept, slots = columns.keep
     costs[: starts[1]] = np.where(layout.replaced[kept, slots], sizes[kept], 0)
@@ -229,7 +229,7 @@ def _add_rows(rows: ProgramRows, layout: Layout, columns: _Columns) -> None:
     rows.add(bounds, (indices, np.concatenate([keep, enter]), 1.0))
 
 
-def _add_arrivals(rows: ProgramRows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int) -> None:
+def _add_arrivals(rows: ProgramRows, layout: Layout, columns: _Columns, weights: FloatArray, kind: int) -> None:
     """Replicas that enter a rack arrive on its brokers: as a count, and as bytes that fit that count."""
     (entering, racks), (topics, brokers) = columns.enter, columns.cells
     count = layout.most.shape[1]
@@ -238,10 +238,10 @@ def _add_arrivals(rows: ProgramRows, layout: Layout, columns: _Columns, worth: F
     enter, counts, arriving = columns.run(1), columns.run(2), columns.run(3 + kind)
     if kind == 0:
         rows.add(zero_bounds, (leaving, enter, 1.0), (coming, counts, -1.0))
-    rows.add(zero_bounds, (leaving, enter, worth[kind][entering]), (coming, arriving, -1.0))
+    rows.add(zero_bounds, (leaving, enter, weights[kind][entering]), (coming, arriving, -1.0))
     least, most = np.full(layout.topic_count, np.inf), np.zeros(layout.topic_count)
-    np.minimum.at(least, layout.topics, worth[kind])
-    np.maximum.at(most, layout.topics, worth[kind])
+    np.minimum.at(least, layout.topics, weights[kind])
+    np.maximum.at(most, layout.topics, weights[kind])
     indices, zeros, endless = np.arange(len(topics)), np.zeros(len(topics)), np.full(len(topics), np.inf)
     rows.add(np.stack([zeros, endless]), (indices, arriving, 1.0), (indices, counts, -least[topics]))
     rows.add(np.stack([-endless, zeros]), (indices, arriving, 1.0), (indices, counts, -most[topics]))
@@ -261,15 +261,15 @@ def _add_loads(
     rows: ProgramRows,
     layout: Layout,
     columns: _Columns,
-    worth: FloatArray,
+    weights: FloatArray,
     kind: int,
     window: tuple[FloatArray, IntArray],
 ) -> None:
     """The window (2, Bt) of one kind of load, and the columns (1 or 0, 2, Bt) of the units below and above it."""
     (kept, slots), (_, brokers) = columns.keep, columns.cells
-    opened = _opened(window[0], float(worth[kind] @ layout.factors))
+    opened = _opened(window[0], float(weights[kind] @ layout.factors))
     entries = [
-        (layout.home[kept, slots], columns.run(0), worth[kind][kept]),
+        (layout.home[kept, slots], columns.run(0), weights[kind][kept]),
         (brokers, columns.run(3 + kind), 1.0),
     ]
     brokers_of_all = np.arange(len(layout.targets))

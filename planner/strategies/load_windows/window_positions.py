@@ -163,14 +163,14 @@ def _next_to(search: _Search, windows: Windows, relaxed: Started) -> Windows:
 
 def _topic_starts(search: _Search, layout: Layout, windows: Windows, topics: Starts) -> Windows:
     """The windows of topics with the starts at which each topic's cost is least without the other windows."""
-    alone = replace(windows, replicas=opened(windows.replicas), caps=None)
+    topics_only = replace(windows, replicas=opened(windows.replicas), caps=None)
     is_free = topics.open & alike(windows.topic_replicas)
     low, high = topics.first.copy(), topics.last.copy()
 
     def windows_at(lows: LongArray) -> Windows:
         low_edges = np.broadcast_to(lows[:, None], windows.topic_replicas.shape[1:])
         window = np.where(is_free[:, None], np.stack([low_edges, low_edges + topics.spread]), windows.topic_replicas)
-        return replace(alone, topic_replicas=window)
+        return replace(topics_only, topic_replicas=window)
 
     def excess_and_cost(lows: LongArray) -> tuple[LongArray, LongArray]:
         candidate = windows_at(lows)
