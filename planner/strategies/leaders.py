@@ -143,7 +143,7 @@ def _cheapest_exchange(
     ranks = 0 * is_on if problem.leader_ranks is None else problem.leader_ranks[problem.topic_of][:, brokers]
     held_ranks = np.where(is_on, ranks, np.iinfo(np.int16).max)
     lowest, second = np.sort(held_ranks, axis=1)[:, [0, int(held_ranks.shape[1] > 1)]].T
-    can_lead, free, stuck = is_on & (ranks == lowest[:, None]), leaders >= -1, leaders == -1
+    can_lead, free, stuck = is_on & (ranks == lowest[:, None]), may_move & (leaders >= -1), leaders == -1
     full, spare = np.zeros(len(room), dtype=bool), np.bincount(leaders[leaders >= 0], minlength=len(room)) < room
     for _ in room:
         full |= can_lead[stuck].any(axis=0)
@@ -161,10 +161,8 @@ def _cheapest_exchange(
         rank_left = np.where(held_ranks[:, source] == lowest, second, lowest)
         may_go &= ranks[:, target] <= rank_left.clip(max=DEMOTED - (lowest < DEMOTED))
         may_come &= ranks[:, source] >= lowest
-        movers = np.flatnonzero(may_move & free & stuck & is_on[:, source] & ~is_on[:, target] & may_go)
-        others = np.flatnonzero(
-            may_move & free & ~stuck & is_on[:, target] & ~is_on[:, source] & (leaders != target) & may_come
-        )
+        movers = np.flatnonzero(free & stuck & is_on[:, source] & ~is_on[:, target] & may_go)
+        others = np.flatnonzero(free & ~stuck & is_on[:, target] & ~is_on[:, source] & (leaders != target) & may_come)
         # The bytes copied in addition (negative: saved) if a partition goes from the first broker to the second.
         extra = problem.size_bytes * (todays[:, source].astype(np.int64) - todays[:, target])
         pair = _cheapest_of_a_kind(kinds, (movers, extra[movers]), (others, -extra[others]))
