@@ -123,25 +123,25 @@ class Shared:
 class Assigned(NamedTuple):
     """The optimum's assignment (P, W), before its bound is computed."""
 
-    query: _Query
+    asked: _Query
     replicas: _Replicas
     assignment: IntArray
     wider: tuple[str, ...] = ()
 
     def proven(self, *, certify: bool = False) -> Proposal:
         """The assignment with the least that any plan moves, and with a certificate if that is asked for or needed."""
-        problem, layout, position = self.query.problem, self.query.layout, self.replicas.position
+        problem, layout, position = self.asked.problem, self.asked.layout, self.replicas.position
         best = position.best
         # Caps on leaders and common leaders may move replicas afterwards, and new partitions are placed anew.
         later = problem.caps is not None or problem.together is not None or problem.is_new.any()
         proposal = Proposal(self.assignment, ties_proven=self.replicas.ties_proven and not later, wider=self.wider)
-        loads = byte_loads(problem, layout, best.windows, self.query.scenarios)
-        question = Question(problem, layout, self.query.balance, loads, self.query.exactly)
-        certify |= self.query.exactly and problem.together is not None
+        loads = byte_loads(problem, layout, best.windows, self.asked.scenarios)
+        question = Question(problem, layout, self.asked.balance, loads, self.asked.exactly)
+        certify |= self.asked.exactly and problem.together is not None
         if len(layout.rows) and (
             certify or best.evened is not None or outside_more(question, position, self.assignment)
         ):
-            certificate = certified(question, position, self.assignment, exactly=certify and self.query.exactly)
+            certificate = certified(question, position, self.assignment, exactly=certify and self.asked.exactly)
             bound = least(certificate)
             in_bytes, in_replicas = (bound, UNKNOWN) if certificate.facts.measure == "bytes" else (0, bound)
             return proposal._replace(least_bytes=in_bytes, least_replicas=in_replicas, certificate=certificate)

@@ -70,7 +70,7 @@ class _Tried:
     def least(self) -> int:
         """A lower bound on what the split copies. Computed on demand: a proof may take as long as the plan."""
         proven = self.found.proven()
-        return proven.least_bytes if self.found.query.problem.sizes_known else proven.least_replicas
+        return proven.least_bytes if self.found.asked.problem.sizes_known else proven.least_replicas
 
     def settled(self, uneven: tuple[int, ...], outside: int, *, even: bool, led: bool) -> bool:
         """True if no later split, as uneven and copying `outside` or more, can be better (`led`: copy less)."""
