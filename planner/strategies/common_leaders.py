@@ -75,7 +75,7 @@ def _choose_leaders(problem: Problem, assignment: IntArray, windows: Windows, ke
     for size in sorted(set(members[slot].tolist()), reverse=True):
         of_size = members[slot] == size
         numbers, places = np.unique(slot[of_size], return_inverse=True)
-        chosen = _evenly(problem, windows, fixed, _Units(size, numbers, places.astype(np.int32), broker[of_size]))
+        chosen = _even_out(problem, windows, fixed, _Slots(size, numbers, places.astype(np.int32), broker[of_size]))
         of_slot = np.full(len(members), -1, dtype=assignment.dtype)
         of_slot[numbers] = chosen
         in_slots = (together >= 0) & (of_slot[together] >= 0)
@@ -84,7 +84,7 @@ def _choose_leaders(problem: Problem, assignment: IntArray, windows: Windows, ke
     return leaders
 
 
-class _Units(NamedTuple):
+class _Slots(NamedTuple):
     """Slots (S,) by number, with `size` partitions each, and each choice (K,): the slot's place and a broker."""
 
     size: int
@@ -93,7 +93,7 @@ class _Units(NamedTuple):
     brokers: IntArray
 
 
-def _evenly(problem: Problem, windows: Windows, fixed: LongArray, units: _Units) -> IntArray:
+def _even_out(problem: Problem, windows: Windows, fixed: LongArray, units: _Slots) -> IntArray:
     """(S,): the leaders of slots, which all have a choice, in addition to the fixed leaders (Bt,); -1 above a cap."""
     targets, numbers = np.flatnonzero(problem.targets).astype(np.int32), target_numbers(problem)
     # The windows are of all leaders; these slots get their part of them.
@@ -226,9 +226,9 @@ class _Moves:
         if self.kept[slot] < 0:
             near = np.flatnonzero(targets & (self.on[:, rows] | self.had[:, rows]).any(axis=1))
         while True:
-            best = self._best(rows, near)
+            best = self._best_broker(rows, near)
             if best is None or best[0][0] > 0 or (best[0][1] > 0 and self.problem.rebalance == "all"):
-                best = self._best(rows, all_targets)
+                best = self._best_broker(rows, all_targets)
             if best is None:
                 raise InfeasibleError(self._refusal(rows))
             broker = best[1]
@@ -247,7 +247,7 @@ class _Moves:
     def _refusal(self, rows: IntArray) -> str:
         capped = self.caps[1].min() < self.problem.rows
         self.caps[1] = self.problem.rows
-        if capped and self._best(rows, np.flatnonzero(self.problem.targets)) is not None:
+        if capped and self._best_broker(rows, np.flatnonzero(self.problem.targets)) is not None:
             return OVER_CAPS
         names = " and ".join("{}-{}".format(*self.problem.partition_keys[row]) for row in rows[:2].tolist())
         return (
@@ -257,7 +257,7 @@ class _Moves:
 
     def _give_replica(self, row: int, broker: int, moved: list[tuple[int, int, int]]) -> bool:
         """Give a row a replica on a broker, and add what moves to `moved`; False if there is no way."""
-        way = self._way(row, broker)
+        way = self._best_way(row, broker)
         if way is not None and way.from_broker != broker:
             moves = (row, way.from_broker, broker), (way.other_row, broker, way.from_broker)
             for move in moves[: 2 if way.other_row >= 0 else 1]:
@@ -265,25 +265,25 @@ class _Moves:
                 moved.append(move)
         return way is not None
 
-    def _best(self, rows: IntArray, brokers: IntArray) -> tuple[tuple[float, ...], int] | None:
+    def _best_broker(self, rows: IntArray, brokers: IntArray) -> tuple[tuple[float, ...], int] | None:
         """The cost and number of the best of these brokers for a slot's rows, demoted ones last; None if none can."""
         best, ranks = None, self.problem.leader_ranks
         for broker in brokers.tolist():
-            ways = [way for row in rows.tolist() if (way := self._way(row, broker)) is not None]
+            ways = [way for row in rows.tolist() if (way := self._best_way(row, broker)) is not None]
             if len(ways) == len(rows) and self.leader_counts[broker] + len(rows) <= self.caps[1, broker]:
                 above = np.maximum(self.leader_counts[broker] + np.array([0, len(rows)]) - self.most_leaders[broker], 0)
                 outside = sum(way.outside for way in ways) + BROKER_PRICE * float(above[1] - above[0])
                 total = _Way(outside, sum(way.copied for way in ways), int(self.leader_counts[broker]), broker)
                 demoted = 0.0 if ranks is None else float((ranks[self.problem.topic_of[rows], broker] >= DEMOTED).any())
-                candidate = (demoted, *self._order(total)), broker
+                candidate = (demoted, *self._sort_key(total)), broker
                 best = min(best or candidate, candidate)
         return best
 
-    def _order(self, way: _Way) -> tuple[float, ...]:
+    def _sort_key(self, way: _Way) -> tuple[float, ...]:
         """A sort key, less is better: windows come first if everything may move."""
         return way if self.problem.rebalance == "all" else (way.copied, way.outside, *way[2:])
 
-    def _way(self, row: int, target: int) -> _Way | None:
+    def _best_way(self, row: int, target: int) -> _Way | None:
         """The best way for a row to get a replica there; None if there is none."""
         replicas = self.placed[row]
         if target in replicas or not self.may_move[row]:
@@ -300,9 +300,9 @@ class _Moves:
             if broker_rack == rack or racks.count(rack) < racks.count(broker_rack)
         ]
         if self.in_racks is not None:
-            near = [broker for broker in near if self._spread(np.array([row]), broker, target)[0]]
+            near = [broker for broker in near if self._keeps_spread(np.array([row]), broker, target)[0]]
         ways = [way for broker in near for way in self._ways_from(row, broker, target)]
-        return min(ways, key=self._order, default=None)
+        return min(ways, key=self._sort_key, default=None)
 
     def _ways_from(self, row: int, source: int, target: int) -> Iterator[_Way]:
         """The best way that moves the replica on `source`, if there is one."""
@@ -315,7 +315,7 @@ class _Moves:
         is_allowed &= problem.slot_of[others] != problem.slot_of[row]
         others = others[is_allowed & ~self.on[source, others]]
         topics = problem.topic_of[others]
-        is_allowed = self._spread(others, target, source)
+        is_allowed = self._keeps_spread(others, target, source)
         is_allowed &= may_hold(problem, others, source)
         if problem.leader_ranks is not None:
             is_allowed &= problem.leader_ranks[topics, source] == problem.leader_ranks[topics, target]
@@ -327,7 +327,7 @@ class _Moves:
             others < 0, 0, self.sizes[others] * (self.had[target, others].astype(np.int64) - self.had[source, others])
         )
         copied = copied_back + self.sizes[row] * (int(self.had[source, row]) - int(self.had[target, row]))
-        outside = self._outside(row, others, source, target)
+        outside = self._excess_change(row, others, source, target)
         best = np.arange(len(others))
         for key in (outside, copied, others) if problem.rebalance == "all" else (copied, outside, others):
             best = best[key[best] == key[best].min()]
@@ -356,7 +356,7 @@ class _Moves:
         lowest = min(topic_ranks[replicas[replicas >= 0]].min(), DEMOTED)
         return broker in replicas and bool(topic_ranks[broker] <= lowest)
 
-    def _spread(self, rows: IntArray, source: int, target: int) -> BoolArray:
+    def _keeps_spread(self, rows: IntArray, source: int, target: int) -> BoolArray:
         """(n,): True if rows stay as spread over racks when their replicas on `source` move to `target`."""
         old_rack, new_rack = self.racks[[source, target]]
         if old_rack == new_rack:
@@ -368,7 +368,7 @@ class _Moves:
             is_allowed &= (self.in_racks[0, old_rack, rows] < in_old) & (in_new < self.in_racks[1, new_rack, rows])
         return is_allowed
 
-    def _outside(self, row: int, others: IntArray, source: int, target: int) -> FloatArray:
+    def _excess_change(self, row: int, others: IntArray, source: int, target: int) -> FloatArray:
         """(n,): how much more is outside windows if a row moves between brokers and one of the others moves back."""
         topic, topics = self.problem.topic_of[row], self.problem.topic_of[others]
         no_other = others < 0

@@ -108,7 +108,7 @@ class Prices:
 
     def of_brokers(self, brokers: int) -> LongArray:
         """(1 + D, Bt): the prices of replicas and of each load, in 1 / GRAIN."""
-        return np.stack([GRAIN // self.grain * _by_broker(table, brokers) for table in self.tables[1:]])
+        return np.stack([GRAIN // self.grain * _broker_prices(table, brokers) for table in self.tables[1:]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +194,7 @@ class _Decided:
 
 def least(certificate: Certificate) -> int:
     """The bound in bytes (or replicas), at least 0: no plan that the certificate covers moves less."""
-    return _least_of(certificate, None if certificate.outside is None else certificate.outside.allowed)
+    return _whole_bound(certificate, None if certificate.outside is None else certificate.outside.allowed)
 
 
 def least_outside(facts: BoundFacts, outside: Outside) -> LeastOutside:
@@ -205,9 +205,9 @@ def least_outside(facts: BoundFacts, outside: Outside) -> LeastOutside:
     for each in outside.replicas:
         at_starts = allowed.beginning(each.lows)
         no_slack = replace(at_starts, replicas=at_starts.certain)
-        of_replicas.append(at_starts.certain + _least(free, each.case, racks, _Decided(no_slack)))
+        of_replicas.append(at_starts.certain + _case_bound(free, each.case, racks, _Decided(no_slack)))
     for each in outside.loads:
-        of_loads.append(_least(free, each.case, racks, _Decided(allowed.beginning(each.lows))))
+        of_loads.append(_case_bound(free, each.case, racks, _Decided(allowed.beginning(each.lows))))
     return LeastOutside(min(of_replicas), min(of_loads))
 
 
@@ -216,14 +216,14 @@ def every_rack(facts: BoundFacts) -> tuple[int, ...]:
     return tuple(range(facts.least.shape[1]))
 
 
-def _least_of(certificate: Certificate, allowed: Allowed | None) -> int:
+def _whole_bound(certificate: Certificate, allowed: Allowed | None) -> int:
     facts = certificate.facts
     start = _Decided(None if allowed is None else allowed.beginning(certificate.lows))
     proven = max(
-        _least(facts, certificate.prices, every_rack(facts), start),
-        sum(_least(facts, part.case, part.racks, start) for part in certificate.parts),
+        _case_bound(facts, certificate.prices, every_rack(facts), start),
+        sum(_case_bound(facts, part.case, part.racks, start) for part in certificate.parts),
     )
-    return min([proven, *(_least_of(other, allowed) for other in certificate.others)])
+    return min([proven, *(_whole_bound(other, allowed) for other in certificate.others)])
 
 
 def leaves(case: Case) -> Iterator[Prices]:
@@ -255,18 +255,18 @@ def price_at_edges(prices: LongArray, windows: LongArray) -> LongArray:
     return np.stack([*indices, priced, np.where(priced > 0, windows[0][indices], windows[1][indices])]).astype(np.int64)
 
 
-def _least(facts: BoundFacts, case: Case, racks: tuple[int, ...], decided: _Decided) -> int:
+def _case_bound(facts: BoundFacts, case: Case, racks: tuple[int, ...], decided: _Decided) -> int:
     """A lower bound, at least 0, on the cost of these racks' brokers with the decided pairs."""
     if isinstance(case, Prices):
-        return max(0, _proven(facts, case, racks, decided))
+        return max(0, _price_bound(facts, case, racks, decided))
     pair = frozenset({(case.row, case.broker)})
     return min(
-        _least(facts, case.off, racks, replace(decided, off=decided.off | pair)),
-        _least(facts, case.on, racks, replace(decided, on=decided.on | pair)),
+        _case_bound(facts, case.off, racks, replace(decided, off=decided.off | pair)),
+        _case_bound(facts, case.on, racks, replace(decided, on=decided.on | pair)),
     )
 
 
-def _proven(facts: BoundFacts, prices: Prices, racks: tuple[int, ...], decided: _Decided) -> int:
+def _price_bound(facts: BoundFacts, prices: Prices, racks: tuple[int, ...], decided: _Decided) -> int:
     """The bound by these prices for these racks; huge if no choice fits the decided pairs."""
     is_decided = np.zeros(len(facts.factors), dtype=bool)
     is_decided[[row for row, _ in decided.on | decided.off]] = True
@@ -315,14 +315,14 @@ def _more_together(facts: BoundFacts, prices: Prices, rows: IntArray) -> int:
 
 def _less_elsewhere(facts: BoundFacts, prices: Prices) -> int:
     """How much less the topics' parts of the bound are at the start that proves the least, for all brokers."""
-    first = least = _of_topics(facts, prices, TopicStart(np.unique(facts.topics), prices.topic_replicas))
+    first = least = _topic_bounds(facts, prices, TopicStart(np.unique(facts.topics), prices.topic_replicas))
     for start in prices.starts:
-        elsewhere = _of_topics(facts, prices, start)
+        elsewhere = _topic_bounds(facts, prices, start)
         least = np.where(np.isin(np.arange(len(least)), start.topics), np.minimum(least, elsewhere), least)
     return sum((first - least).tolist())
 
 
-def _of_topics(facts: BoundFacts, prices: Prices, start: TopicStart) -> LongArray:
+def _topic_bounds(facts: BoundFacts, prices: Prices, start: TopicStart) -> LongArray:
     """(T,): the parts of a bound, in Python's integers, of the topics with these prices; of others, their edges'."""
     tables = (prices.topic_replicas, *(each.topic_replicas for each in prices.starts))
     # Topics whose partitions may not move have edges too.
@@ -377,11 +377,11 @@ def _priced(facts: BoundFacts, prices: Prices, rows: IntArray) -> LongArray:
     by_cell = np.zeros((int(facts.topics.max(initial=0)) + 1, len(facts.racks)), dtype=number_type)
     cells = prices.topic_replicas[:, prices.topic_replicas[0] < len(by_cell)]
     by_cell[cells[0], cells[1]] = cells[2]
-    priced = prices.grain * costs[:, None] - by_cell[topics] - _by_broker(prices.replicas, len(facts.racks))
+    priced = prices.grain * costs[:, None] - by_cell[topics] - _broker_prices(prices.replicas, len(facts.racks))
     indices, slots = np.nonzero(home >= 0)
     priced[indices, home[indices, slots]] += prices.grain * (facts.home_costs[rows][indices, slots] - costs[indices])
     for load, table in zip(facts.loads, prices.loads, strict=True):
-        priced -= load[rows, None].astype(number_type) * _by_broker(table, len(facts.racks))
+        priced -= load[rows, None].astype(number_type) * _broker_prices(table, len(facts.racks))
     if facts.forbidden is not None:
         # Dearer than anything else. A row needs no more replicas in a rack than it may have brokers there.
         is_forbidden = facts.forbidden[topics]
@@ -394,7 +394,7 @@ def _largest(values: LongArray) -> int:
     return max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
 
-def _by_broker(table: LongArray, brokers: int) -> LongArray:
+def _broker_prices(table: LongArray, brokers: int) -> LongArray:
     priced = np.zeros(brokers, dtype=np.int64)
     priced[table[0]] = table[1]
     return priced

@@ -223,7 +223,7 @@ def levelled(problem: Problem, assignment: IntArray, windows: Windows) -> IntArr
     turns = np.where(of_rows >= first[:, None], of_rows, of_rows + (largest >> 1))
     order = np.argsort(np.where(of_rows < 0, largest, turns), axis=1, kind="stable")
     ordered[rows] = np.take_along_axis(of_rows, order, axis=1)
-    before, after = (_outside(problem, each, windows) for each in (assignment, ordered))
+    before, after = (_total_excess(problem, each, windows) for each in (assignment, ordered))
     moved = (np.sort(ordered) != np.sort(assignment))[~problem.is_new].any()
     return assignment if moved or after > before else ordered
 
@@ -259,7 +259,7 @@ def _cheapest(filling: Filling, kinds: _Kinds, limits: LongArray | None = None) 
     return Placing(solved.cost, is_on)
 
 
-def _outside(problem: Problem, assignment: IntArray, windows: Windows) -> tuple[int, int]:
+def _total_excess(problem: Problem, assignment: IntArray, windows: Windows) -> tuple[int, int]:
     """Bytes above disks' limits; the weight of everything outside the windows, with today's loads and in scenarios."""
     leading, topics = broker_loads.leaders_after(problem, assignment), len(problem.topic_names)
     loads = broker_loads.by_group(problem, assignment, leading, problem.topic_of, topics, len(broker_loads.MEASURES))
@@ -296,7 +296,7 @@ def _network(filling: Filling, kinds: _Kinds, limits: LongArray | None) -> tuple
     in_topic, in_all, on_disk = _costs(filling, kinds, min_cost_flow.largest_cost(sink + 1))
     cells, numbers = (axis.ravel() for axis in np.indices((topics, brokers)))
     each_row, each_rack = (axis.ravel() for axis in np.indices((count, racks)))
-    broker_arcs = _rising(first_broker + np.arange(brokers), np.full(brokers, sink), in_all)
+    broker_arcs = _rising_arcs(first_broker + np.arange(brokers), np.full(brokers, sink), in_all)
     if filling.caps is not None:
         has_room = (filling.caps - filling.counts)[:, None] > np.arange(in_all.shape[1])
         broker_arcs = replace(broker_arcs, capacities=has_room.ravel().astype(np.int64))
@@ -317,7 +317,7 @@ def _network(filling: Filling, kinds: _Kinds, limits: LongArray | None) -> tuple
         min_cost_flow.arcs(
             each_row, count + each_row * racks + each_rack, filling.most.ravel(), 0, filling.least.ravel()
         ),
-        _rising(first_cell + cells * brokers + numbers, after_cell, in_topic),
+        _rising_arcs(first_cell + cells * brokers + numbers, after_cell, in_topic),
         *of_sizes,
         broker_arcs,
     )
@@ -327,7 +327,7 @@ def _network(filling: Filling, kinds: _Kinds, limits: LongArray | None) -> tuple
     return plain, supplies
 
 
-def _rising(tails: IntArray, heads: IntArray, costs: LongArray) -> min_cost_flow.Arcs:
+def _rising_arcs(tails: IntArray, heads: IntArray, costs: LongArray) -> min_cost_flow.Arcs:
     """An arc for each further unit, at its cost (K, units)."""
     units = costs.shape[1]
     return min_cost_flow.arcs(np.repeat(tails, units), np.repeat(heads, units), 1, costs.ravel())
@@ -349,8 +349,8 @@ def _costs(filling: Filling, kinds: _Kinds, largest: int) -> tuple[LongArray, Lo
     # A broker's replicas with each further one, divided by its weight.
     with_each = filling.counts[:, None] + np.arange(1, len(filling.topics) + 1)
     evenness = _ranks(with_each * int(filling.weights.max()) // filling.weights[:, None]) * kinds[2]
-    of_topics = _ranks(_beyond(filling.cells.reshape(-1, 1) + np.arange(most), filling.topic_windows)) * kinds[1]
-    outside = _ranks(_beyond(filling.counts[:, None] + np.arange(len(filling.topics)), filling.windows)) * kinds[0]
+    of_topics = _ranks(_distance(filling.cells.reshape(-1, 1) + np.arange(most), filling.topic_windows)) * kinds[1]
+    outside = _ranks(_distance(filling.counts[:, None] + np.arange(len(filling.topics)), filling.windows)) * kinds[0]
     disk_price = 1 + total * int(on_disk.max())
     topic_price = disk_price * (1 + total * int(evenness.max()))
     broker_price = topic_price * (1 + total * int(of_topics.max()))
@@ -359,7 +359,7 @@ def _costs(filling: Filling, kinds: _Kinds, largest: int) -> tuple[LongArray, Lo
     return of_topics * topic_price, outside * broker_price + evenness * disk_price, on_disk
 
 
-def _beyond(counts: LongArray, windows: LongArray) -> LongArray:
+def _distance(counts: LongArray, windows: LongArray) -> LongArray:
     """How far outside its window (2, …) a further unit is, after so many (K, units): negative below, 0 within."""
     low, high = (bound.reshape(-1, 1) for bound in windows)
     return np.minimum(counts - low, 0) + np.maximum(counts - high + 1, 0)

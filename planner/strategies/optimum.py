@@ -39,7 +39,7 @@ from planner.strategies.flow.tie_breaking_exchanges import ties_broken
 from planner.strategies.lagrangian_bound import GRAIN, Certificate, least
 from planner.strategies.load_windows.balanced_placement import even
 from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads
-from planner.strategies.load_windows.certificates import Question, certified, outside_more
+from planner.strategies.load_windows.certificates import Question, certified, is_further_outside
 from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram
 from planner.strategies.load_windows.window_positions import BestPosition, Started, best_position
 from planner.strategies.work_limits import ASKED, Effort, Worth
@@ -47,7 +47,7 @@ from planner.strategies.work_limits import ASKED, Effort, Worth
 # Prices of loads may add up to three times the bytes to a cost, in units of 1 / GRAIN.
 _ROOM = 4 * GRAIN
 # What is given up, one after the other, for a plan that fills no disk above its limit.
-_WIDER = (
+_WIDENINGS = (
     ("disk", NO_TOLERANCE),
     ("topic_replicas", NO_TOLERANCE),
     ("replicas", Tolerance("percent", 25)),
@@ -139,7 +139,7 @@ class Assigned(NamedTuple):
         question = Question(problem, layout, self.asked.balance, loads, self.asked.exactly)
         certify |= self.asked.exactly and problem.together is not None
         if len(layout.rows) and (
-            certify or best.evened is not None or outside_more(question, position, self.assignment)
+            certify or best.evened is not None or is_further_outside(question, position, self.assignment)
         ):
             certificate = certified(question, position, self.assignment, exactly=certify and self.asked.exactly)
             bound = least(certificate)
@@ -167,18 +167,18 @@ def assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared
     If it fills a disk above its limit, windows are widened until it doesn't; if that doesn't help, they aren't.
     """
     result, names = _assign(problem, balance, seed, worth, shared), tuple[str, ...]()
-    for name, wider in _WIDER if _overfull(problem, result.assignment) else ():
+    for name, wider in _WIDENINGS if _overfills_disk(problem, result.assignment) else ():
         tolerance = getattr(balance, name)
         if tolerance == NO_TOLERANCE or (tolerance.kind == wider.kind == "percent" and tolerance.value >= wider.value):
             continue
         balance, names = replace(balance, **{name: wider}), (*names, name)
         looser = _assign(problem, balance, seed, worth, Shared())
-        if not _overfull(problem, looser.assignment):
+        if not _overfills_disk(problem, looser.assignment):
             return looser._replace(wider=tuple(dict.fromkeys(names)))
     return result
 
 
-def _overfull(problem: Problem, assignment: IntArray) -> bool:
+def _overfills_disk(problem: Problem, assignment: IntArray) -> bool:
     """True if an assignment (P, W) fills a disk above its limit, everything may move, and all limits have room."""
     limits = problem.disk_limit_bytes[problem.targets]
     disk_bytes, limited = loads(problem, assignment)[0], limits >= 0
@@ -196,7 +196,7 @@ def _assign(problem: Problem, balance: Balance, seed: int, worth: Worth, shared:
     query = _Query(problem, balance, layout, target_windows, growth, of_bytes, worth == ASKED)
     if last is None:
         position = _cheapest_position(query, Effort.of(worth, len(layout.rows) * len(layout.targets)))
-        last = _Replicas(problem, layout, position, *_replicas(query, position.best, today(problem)))
+        last = _Replicas(problem, layout, position, *_choose_replicas(query, position.best, today(problem)))
     shared.last = last
     # The starts of the windows of replicas were chosen together with the placement.
     chosen, assignment = last.position.best.windows, last.assignment
@@ -224,7 +224,7 @@ def _cheapest_position(query: _Query, effort: Effort) -> BestPosition:
     )
 
 
-def _replicas(query: _Query, best: Started, assignment: IntArray) -> tuple[IntArray, bool]:
+def _choose_replicas(query: _Query, best: Started, assignment: IntArray) -> tuple[IntArray, bool]:
     """The placed replicas; of equal cost, those that keep more leaders and touch fewer partitions. True: proven."""
     windows, placed, evened = best
     chosen, proven = placed.chosen if evened is None else evened.chosen, False
@@ -265,14 +265,14 @@ def _bring_together(query: _Query, windows: Windows, assignment: IntArray) -> In
     if chosen is not None:
         joined = assignment.copy()
         joined[query.layout.rows] = chosen
-        candidates.append(_led_together(query, windows, joined, assignment))
+        candidates.append(_lead_slots(query, windows, joined, assignment))
     # Little work on a program may find less than no program.
     if not candidates or not query.exactly or any(_missed(query, windows, candidates[0])[:2]):
-        candidates.append(_led_together(query, windows, assignment, assignment))
+        candidates.append(_lead_slots(query, windows, assignment, assignment))
     return min(candidates, key=lambda each: _missed(query, windows, each))
 
 
-def _led_together(query: _Query, windows: Windows, assignment: IntArray, cheapest: IntArray) -> IntArray:
+def _lead_slots(query: _Query, windows: Windows, assignment: IntArray, cheapest: IntArray) -> IntArray:
     """The assignment (P, W) with one leader for the partitions of each slot; `cheapest` is without that rule."""
     problem, layout = query.problem, query.layout
     replicas, must = led_together(problem, assignment, windows)

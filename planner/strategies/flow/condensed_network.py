@@ -172,7 +172,7 @@ class _CondensedArcs:
         replicas = np.nonzero(stays)
         counts = sums_at((nodes.topics, nodes.brokers), (layout.topics[replicas[0]], layout.home[replicas]))
         spare = np.where(full[:, None], 0, counts - bounds)
-        leaving, leave = _leave(layout, replicas, spare, nodes)
+        leaving, leave = _leaving_arcs(layout, replicas, spare, nodes)
         low, high = may_take(layout, spare)
         taking = np.nonzero(high)
         pools = nodes.pool(taking[0], layout.racks[taking[1]])
@@ -185,7 +185,7 @@ class _CondensedArcs:
         return _CondensedArcs(leave, take, cross, back, leaving, taking, stays, supplies, crossings)
 
 
-def _leave(
+def _leaving_arcs(
     layout: Layout, replicas: tuple[IntArray, ...], spare: LongArray, nodes: Nodes
 ) -> tuple[tuple[IntArray, ...], min_cost_flow.Arcs]:
     """The arcs of replicas that may leave: the cheapest that windows can spare; replicas above windows must leave."""

@@ -40,7 +40,7 @@ from planner.strategies.work_limits import (
 
 
 @dataclass(frozen=True, eq=False)
-class _Classes:
+class _PriceClasses:
     """The C prices of brokers, the dearest to enter first.
 
     of_group (G,) price of each group · sample (C,) a group of each · groups (R, C) each rack's group of each, -1: none
@@ -51,7 +51,7 @@ class _Classes:
     groups: IntArray
 
     @staticmethod
-    def of(layout: Layout) -> _Classes | None:
+    def of(layout: Layout) -> _PriceClasses | None:
         """The prices of a layout; None if there are more than PRICE_CLASSES."""
         sample: list[int] = []
         of_group = np.zeros(len(layout.group_racks), dtype=np.int64)
@@ -65,7 +65,7 @@ class _Classes:
         of_group = np.argsort(dearest)[of_group]
         groups = np.full((layout.most.shape[1], len(sample)), -1, dtype=np.int64)
         groups[layout.group_racks, of_group] = np.arange(len(of_group))
-        return _Classes(of_group, np.array(sample)[dearest], groups)
+        return _PriceClasses(of_group, np.array(sample)[dearest], groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def solve(
     (`Network.own`).
     """
     small, vast = len(layout.rows) * len(layout.targets) <= LARGE_PLACEMENT, len(layout.rows) > CONDENSED_ROWS
-    if small or vast or not attainable(layout, windows[0]) or (classes := _Classes.of(layout)) is None:
+    if small or vast or not attainable(layout, windows[0]) or (classes := _PriceClasses.of(layout)) is None:
         return None
     in_racks = per_rack(layout, *np.nonzero(layout.home >= 0))
     full = np.zeros(layout.topic_count, dtype=bool)
@@ -147,7 +147,7 @@ class _Condensed:
         self,
         layout: Layout,
         windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed],
-        classes: _Classes,
+        classes: _PriceClasses,
         in_racks: LongArray,
         full: BoolArray,
     ) -> None:
@@ -178,7 +178,7 @@ class _Condensed:
         send = min_cost_flow.arcs(
             brokers[sending % nodes.brokers], cell_nodes[sending], spare[sending], 0, must[sending]
         )
-        leave = [self._leave(each, price, cell_nodes, first_hub) for price, each in enumerate(leaving)]
+        leave = [self._leaving_arcs(each, price, cell_nodes, first_hub) for price, each in enumerate(leaving)]
         low, high = may_take(layout, self._spare)
         taking = np.nonzero(high)
         pools = nodes.pool(taking[0], layout.groups[taking[1]])
@@ -204,7 +204,7 @@ class _Condensed:
             return None
         sizes = [*(len(each.tails) for each in leave), len(send.tails), len(take.tails)]
         *leaving_units, _, taken_units, _ = np.split(flow.units, np.cumsum(sizes))
-        return self._read(flow.units, leaving, leaving_units, (taking, taken_units), shift)
+        return self._read_flow(flow.units, leaving, leaving_units, (taking, taken_units), shift)
 
     def _leaving(self, spare: LongArray) -> Iterator[_Leaving]:
         """The replicas that may leave for brokers of each price."""
@@ -215,7 +215,7 @@ class _Condensed:
         for group in self._classes.sample.tolist():
             yield _Leaving.of(self._cells, self._layout.enter_costs[rows, group] - keep, turns, spare)
 
-    def _leave(self, leaving: _Leaving, price: int, cell_nodes: LongArray, first_hub: int) -> min_cost_flow.Arcs:
+    def _leaving_arcs(self, leaving: _Leaving, price: int, cell_nodes: LongArray, first_hub: int) -> min_cost_flow.Arcs:
         """Arcs to the pool of a price in the broker's rack, or to the price's hub if that rack has no such brokers."""
         used = np.flatnonzero(leaving.capacities)
         topics, brokers = np.divmod(leaving.cells[used], self._nodes.brokers)
@@ -236,7 +236,7 @@ class _Condensed:
         )
         return min_cost_flow.arcs(pools, hubs, out, 1), min_cost_flow.arcs(hubs, pools, into, 0)
 
-    def _read(
+    def _read_flow(
         self,
         units: LongArray,
         leaving: list[_Leaving],

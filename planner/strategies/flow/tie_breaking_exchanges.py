@@ -22,7 +22,7 @@ from planner.strategies.flow.placement import Placed, matrix, on_brokers, widene
 from planner.strategies.flow.placement_network import Layout
 from planner.strategies.flow.tie_breaking import leaders_today
 from planner.strategies.load_windows.byte_loads import ByteLoads
-from planner.strategies.load_windows.local_search_state import SearchPlacement, further, going, of_layout
+from planner.strategies.load_windows.local_search_state import SearchPlacement, leaving_rows, of_layout, outward_by
 from planner.strategies.work_limits import TIE_CELLS, TIE_ROUNDS
 
 # Gains below the first count as none; the second is the gain of a move that isn't allowed.
@@ -85,7 +85,7 @@ def ties_broken(
     costs = np.where(layout.is_new, 0, np.maximum(2 * layout.copy_bytes, 1))
     search = of_layout(layout, widened(layout, windows, placed), costs, ByteLoads.none(layout))
     placement = SearchPlacement(search, on_brokers(layout, placed.chosen))
-    settle(placement, (after := after_flows(problem, open_ties)))
+    break_ties(placement, (after := after_flows(problem, open_ties)))
     # Exchanges of copies for copies keep what is proven; exchanges for bytes across racks that come first may not.
     return matrix(layout, np.stack(np.nonzero(placement.on)), problem.width), placed.ties_proven and after.copies_only
 
@@ -95,12 +95,12 @@ def after_flows(problem: Problem, ties: Ties) -> Ties:
     return ties if problem.aims[:1] == ("cross_rack_bytes",) else replace(ties, copies_only=True)
 
 
-def settle(placement: SearchPlacement, ties: Ties) -> None:
+def break_ties(placement: SearchPlacement, ties: Ties) -> None:
     """Make every exchange within a topic that costs nothing and gains by the ties."""
     for _ in range(TIE_ROUNDS):
         gainful, any_gain = _gainful(placement, ties), False
         for source, target in combinations(range(placement.on.shape[1]), 2):
-            if gainful[source, target] and (moved := _drain(placement, source, target, ties)):
+            if gainful[source, target] and (moved := _exchange_all(placement, source, target, ties)):
                 any_gain = True
                 # The rows that moved may now gain by moves to other brokers.
                 changed = np.union1d([source, target], np.flatnonzero(placement.on[moved].any(axis=0)))
@@ -116,7 +116,7 @@ def _gainful(placement: SearchPlacement, ties: Ties) -> BoolArray:
     # Counted once, because nothing moves in this function and it examines each row for every broker.
     copied = (placement.on & (placement.search.levels > 0)).sum(axis=1)
     for broker in brokers.tolist():
-        out = going(placement, broker, brokers)
+        out = leaving_rows(placement, broker, brokers)
         gains = _gains(placement, out.rows, np.full_like(out.partners, broker), out.partners, ties, copied)
         gainful[broker, out.partners[gains > 0]] = True
     return gainful | gainful.T
@@ -128,7 +128,7 @@ def _worth(aims: Sequence[str], aim: str) -> float:
     return _FIRST if aims[0] == aim else _LAST
 
 
-def _drain(placement: SearchPlacement, source: int, target: int, ties: Ties) -> list[int]:
+def _exchange_all(placement: SearchPlacement, source: int, target: int, ties: Ties) -> list[int]:
     """Make the gainful exchanges of two brokers, best with best; return the rows that moved."""
     out_rows, back_rows = _exchanges(placement, source, target, ties)
     moved = list[int]()
@@ -136,7 +136,7 @@ def _drain(placement: SearchPlacement, source: int, target: int, ties: Ties) -> 
         # No exchange may take a load further outside its window.
         shifts = [np.array([moving[leaving] - moving[coming]]) for moving in placement.search.loads]
         if any(
-            (further(placement, load, source, -shift) + further(placement, load, target, shift))[0] > 0
+            (outward_by(placement, load, source, -shift) + outward_by(placement, load, target, shift))[0] > 0
             for load, shift in enumerate(shifts)
         ):
             continue
@@ -178,7 +178,7 @@ class _Movers:
     @staticmethod
     def of(placement: SearchPlacement, source: int, target: int, ties: Ties) -> _Movers:
         """All rows that may move from `source` to `target`."""
-        search, rows = placement.search, going(placement, source, np.array([target])).rows
+        search, rows = placement.search, leaving_rows(placement, source, np.array([target])).rows
         gains = _gains(placement, rows, np.full_like(rows, source), np.full_like(rows, target), ties)
         order = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains > _NEVER)]
         rows, gains = rows[order], gains[order]

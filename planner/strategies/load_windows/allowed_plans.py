@@ -84,8 +84,8 @@ def _starts_of(fair: Shares, tolerance: Tolerance, window: LongArray, same_disks
         return Starts(closed > 0, closed, closed, 0)
     spread, brokers = int(tolerance.value), window.shape[2]
     floor, ceil = fair.count // fair.parts, -(-fair.count // fair.parts)
-    within = (floor.max(axis=1) - ceil.min(axis=1) <= spread) & same_disks
-    return Starts(within | alike(window), np.maximum(-(-counts // brokers) - spread, 0), counts // brokers, spread)
+    is_within = (floor.max(axis=1) - ceil.min(axis=1) <= spread) & same_disks
+    return Starts(is_within | alike(window), np.maximum(-(-counts // brokers) - spread, 0), counts // brokers, spread)
 
 
 def excess_and_cost_of_topics(layout: Layout, windows: Windows, chosen: IntArray) -> tuple[LongArray, LongArray]:
@@ -135,18 +135,18 @@ def slack_of(layout: Layout, none_outside: Allowed, loads: ByteLoads, chosen: In
     return none_outside.reached(_cells(layout, brokers), loads.by_broker(brokers))
 
 
-def within(certificate: Certificate, slack: Allowed) -> Certificate:
+def with_slack(certificate: Certificate, slack: Allowed) -> Certificate:
     """The certificate for all plans that are no further outside than allowed, at the best prices of units outside.
 
     Only parts of all racks are kept. Nothing proves yet how far outside every plan is.
     """
     all_racks, at_starts = set(lagrangian_bound.every_rack(certificate.facts)), slack.beginning(certificate.lows)
     whole_parts = (part for part in certificate.parts if set(part.racks) == all_racks)
-    parts = tuple(Part(part.racks, changed(part.case, partial(_priced, slack=at_starts))) for part in whole_parts)
+    parts = tuple(Part(part.racks, changed(part.case, partial(_best_priced, slack=at_starts))) for part in whole_parts)
     no_prices = (Starting(lagrangian_bound.none_priced(certificate.facts)),)
     outside = Outside(slack, no_prices, no_prices, (), np.zeros(0, dtype=np.int64))
-    others = tuple(replace(within(other, slack), outside=None) for other in certificate.others)
-    prices = _priced(certificate.prices, at_starts)
+    others = tuple(replace(with_slack(other, slack), outside=None) for other in certificate.others)
+    prices = _best_priced(certificate.prices, at_starts)
     return Certificate(certificate.facts, prices, parts, others, outside, certificate.lows)
 
 
@@ -160,7 +160,7 @@ def at_price(prices: Prices, slack: Allowed) -> Prices:
     return replace(cut_prices, of_replicas=slack.prices(cut_prices.tables)[0], of_loads=prices.grain)
 
 
-def _priced(prices: Prices, slack: Allowed) -> Prices:
+def _best_priced(prices: Prices, slack: Allowed) -> Prices:
     """The prices with the best prices of units outside."""
     of_replicas, of_loads = slack.prices(prices.tables)
     return replace(prices, of_replicas=of_replicas, of_loads=of_loads)

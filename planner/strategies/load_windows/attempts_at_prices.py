@@ -17,7 +17,7 @@ from planner.strategies.flow.min_cost_flow import CostRangeError, potentials
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, place
 from planner.strategies.flow.placement_network import Layout
 from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices
-from planner.strategies.load_windows.allowed_plans import within
+from planner.strategies.load_windows.allowed_plans import with_slack
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, SearchState
 from planner.strategies.load_windows.lp_relaxation import integer_program
@@ -166,7 +166,7 @@ class Best(NamedTuple):
         )
 
 
-class Priced(NamedTuple):
+class PricedFlow(NamedTuple):
     """The cheapest placement at some prices, and the bound that it proves."""
 
     placed: Placed
@@ -190,14 +190,14 @@ def whole_prices(task: Task, prices: FloatArray) -> LongArray:
     return np.rint(prices.clip(-steepest, steepest) * GRAIN).astype(np.int64)
 
 
-def at_prices(task: Task, prices: LongArray) -> Priced | None:
+def at_prices(task: Task, prices: LongArray) -> PricedFlow | None:
     """The flow at prices (D, Bt) in 1 / GRAIN per unit; None if they exceed the solver's arithmetic."""
     try:
         layout = priced(task.layout, task.loads, prices)
         placed = place(task.problem, layout, task.windows)
     except CostRangeError:
         return None
-    return Priced(placed, bound_of(task, proof(task.facts, layout, placed, (prices, task.loads.windows))))
+    return PricedFlow(placed, bound_of(task, proof(task.facts, layout, placed, (prices, task.loads.windows))))
 
 
 def unpriced_bound(task: Task, placed: Placed) -> Bound:
@@ -207,7 +207,7 @@ def unpriced_bound(task: Task, placed: Placed) -> Bound:
 
 def bound_of(task: Task, proven: Certificate) -> Bound:
     """The bound of a proof for all plans that are no further outside than allowed."""
-    return Bound(proven, lagrangian_bound.least(proven if task.slack is None else within(proven, task.slack)))
+    return Bound(proven, lagrangian_bound.least(proven if task.slack is None else with_slack(proven, task.slack)))
 
 
 def replicas_of(task: Task, placement: SearchPlacement) -> IntArray:

@@ -25,7 +25,7 @@ from planner.strategies import lagrangian_bound
 from planner.strategies.flow import tie_breaking
 from planner.strategies.flow.placement import Placed, on_brokers, widened
 from planner.strategies.flow.placement_network import Layout, windowed
-from planner.strategies.flow.tie_breaking_exchanges import after_flows, settle, ties
+from planner.strategies.flow.tie_breaking_exchanges import after_flows, break_ties, ties
 from planner.strategies.lagrangian_bound import GRAIN, Case, Certificate
 from planner.strategies.load_windows import price_program
 from planner.strategies.load_windows.allowed_plans import no_open_windows, no_slack, slack_of
@@ -33,7 +33,7 @@ from planner.strategies.load_windows.attempts_at_prices import (
     Best,
     Bound,
     PlacedPlan,
-    Priced,
+    PricedFlow,
     Task,
     at_prices,
     bound_of,
@@ -66,7 +66,7 @@ from planner.strategies.work_limits import (
 )
 
 
-def relaxed(task: Task, none_outside: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[Best, Case | None]:
+def relax_windows(task: Task, none_outside: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[Best, Case | None]:
     """The cheapest placement with the least outside, and cases that prove how much is outside at least.
 
     `none_outside`: the windows, with nothing allowed outside. The plan is outside of them; the bound may be any bound.
@@ -84,7 +84,7 @@ def relaxed(task: Task, none_outside: Allowed, plan: PlacedPlan, bound: Bound) -
         close_prices = price_program.byte_prices(task.layout, task.windows, task.loads, closest.outside)
         prices = None if close_prices is None else whole_prices(task, close_prices)
     if prices is not None and (priced := at_prices(task, prices)) is not None:
-        nearer = _finished(task, task.placement(priced.placed.chosen), prices, None)
+        nearer = _finish(task, task.placement(priced.placed.chosen), prices, None)
         closest = min(closest, nearer, key=lambda each: (each.outside, each.cost))
     slack = slack_of(task.layout, none_outside, task.loads, replicas_of(task, closest.placement))
     assert slack.furthest is not None
@@ -98,7 +98,7 @@ def relaxed(task: Task, none_outside: Allowed, plan: PlacedPlan, bound: Bound) -
         (effort.part(SHARE_OF_CASES), WHOLE_SOLVES) if effort and some_too_large else (task.effort, CASE_SOLVES)
     )
     if case_effort is not None:
-        for proven, shares in branchings(task.facts, _fits(task, slack), base, case_effort, solves):
+        for proven, shares in branchings(task.facts, _fit_windows(task, slack), base, case_effort, solves):
             case_plan = None
             if shares is not None:
                 is_on = on_brokers(task.layout, rounded(task.problem, task.layout, task.windows, shares))
@@ -124,13 +124,13 @@ def _closest(task: Task, none_outside: Allowed, base: Certificate, plan: PlacedP
     slack = slack_of(task.layout, none_outside, task.loads, replicas_of(task, plan.placement))
     case = None
     for proven, shares in branchings(
-        task.facts, _fits(task, slack, only_loads=True), base, task.effort.part(SHARE_OF_CLOSEST)
+        task.facts, _fit_windows(task, slack, only_loads=True), base, task.effort.part(SHARE_OF_CLOSEST)
     ):
         case = proven.parts[0].case
         if shares is None:
             continue
         chosen = rounded(task.problem, task.layout, task.windows, shares)
-        candidate = _finished(task, task.placement(chosen), None, None, nearly=True)
+        candidate = _finish(task, task.placement(chosen), None, None, nearly=True)
         plan = min(plan, candidate, key=lambda each: (each.outside, each.cost))
     return plan, case
 
@@ -146,7 +146,7 @@ def _polished(task: Task, is_on: BoolArray, goal: int) -> PlacedPlan | None:
     return PlacedPlan.of(placement)._replace(outside=0)
 
 
-def _fits(task: Task, slack: Allowed, *, only_loads: bool = False) -> Fits:
+def _fit_windows(task: Task, slack: Allowed, *, only_loads: bool = False) -> Fits:
     """The windows as the flow has them; replicas that may not move cost nothing outside of them."""
     topics, brokers = windowed(task.layout, task.windows)
     by_topic = topics.bounds.reshape(2, task.layout.topic_count, -1)
@@ -203,15 +203,15 @@ def even(
     if not best.within(CLOSE):
         best, as_is = _search(task, placed, best_so_far or Best(), _ATTEMPTS[0 if best_so_far is None else 1 :]), False
     if best.plan is None:
-        best = best.updated(_finished(task, task.placement(placed.chosen), None, None), None)
+        best = best.updated(_finish(task, task.placement(placed.chosen), None, None), None)
     # A copy, because ties are broken in place.
     to_continue = best.copy() if effort is None and not best.within(CLOSE) else None
     if best.plan is not None and best.bound is not None and (best.plan.outside or (slack and not best.within(FAIR))):
-        best, least_outside = relaxed(task, none_outside, best.plan, best.bound)
+        best, least_outside = relax_windows(task, none_outside, best.plan, best.bound)
     if best.plan is None or best.bound is None:
         raise AssertionError("an attempt without prices is always made")
     if (preferences := ties(problem, layout)) is not None:
-        settle(best.plan.placement, after_flows(problem, preferences) if as_is else preferences)
+        break_ties(best.plan.placement, after_flows(problem, preferences) if as_is else preferences)
     return _evened(task, best.plan.placement, best.bound.proof, to_continue, least_outside)
 
 
@@ -252,7 +252,7 @@ def _quick(task: Task, placed: Placed, best: Best) -> _PlansAndBounds:
     may_fit = not task.loads.surely_outside(task.layout.factors)
     is_near = not (may_fit and _is_far(task, placement))
     bound = unpriced_bound(task, placed)
-    plan = _finished(task, placement, None, bound) if is_near or not (too_empty.any() or best.plan) else None
+    plan = _finish(task, placement, None, bound) if is_near or not (too_empty.any() or best.plan) else None
     del placement  # unless the plan has it: a large cluster's is large
     yield plan, bound
     if too_empty.any() and may_fit:
@@ -260,7 +260,7 @@ def _quick(task: Task, placed: Placed, best: Best) -> _PlansAndBounds:
         guessed = _attempt(task, GRAIN * too_empty.astype(np.int64), only_near=_is_large(task))
         yield guessed
         if not (guessed[0] or plan or _is_large(task)):
-            yield _finished(task, task.placement(placed.chosen), None, bound), None
+            yield _finish(task, task.placement(placed.chosen), None, bound), None
 
 
 def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES) -> _PlansAndBounds:
@@ -275,7 +275,7 @@ def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES) -> _
             continue
         chosen = rounded(task.problem, task.layout, task.windows, shares)
         # Without prices, because the decisions contradict them.
-        yield _finished(task, task.placement(chosen), None, bound, nearly=True), bound
+        yield _finish(task, task.placement(chosen), None, bound, nearly=True), bound
 
 
 def _exactly(task: Task, placed: Placed, best: Best) -> _PlansAndBounds:
@@ -300,7 +300,7 @@ def _thorough(task: Task, _: Placed, best: Best) -> _PlansAndBounds:
             prices = whole_prices(task, exact_prices)
             priced = at_prices(task, prices)
             best = best.updated(None, priced and priced.bound)
-        yield _finished(task, task.placement(chosen), prices, best.bound), best.bound
+        yield _finish(task, task.placement(chosen), prices, best.bound), best.bound
     if prices is not None or task.effort.spent:
         return
     if (close_prices := price_program.byte_prices(task.layout, task.windows, task.loads)) is None:
@@ -308,7 +308,7 @@ def _thorough(task: Task, _: Placed, best: Best) -> _PlansAndBounds:
     prices = whole_prices(task, close_prices)
     if (priced := at_prices(task, prices)) is None:
         return
-    plan = _finished(task, task.placement(priced.placed.chosen), prices, priced.bound)
+    plan = _finish(task, task.placement(priced.placed.chosen), prices, priced.bound)
     yield plan, priced.bound
     # If exchanges can't bring it into its windows, some partition is too large for them.
     if not plan.outside:
@@ -316,13 +316,13 @@ def _thorough(task: Task, _: Placed, best: Best) -> _PlansAndBounds:
         yield from _by_topics(task, prices, priced)
 
 
-def _by_topics(task: Task, prices: LongArray, first_flow: Priced) -> _PlansAndBounds:
+def _by_topics(task: Task, prices: LongArray, first_flow: PricedFlow) -> _PlansAndBounds:
     """Attempts from mixed plans of whole topics, at better prices; `first_flow` is the flow at `prices`."""
     plans = list[PlacedPlan]()
     for mixed in mixtures(task, prices, first_flow):
         plan, prices = None, mixed.prices
         if mixed.chosen is not None:
-            plan = _finished(task, task.placement(mixed.chosen), prices, mixed.bound)
+            plan = _finish(task, task.placement(mixed.chosen), prices, mixed.bound)
             plans.append(plan)
         yield plan, mixed.bound
     if plans:
@@ -340,10 +340,10 @@ def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple
     placement = task.placement(priced.placed.chosen)
     if only_near and _is_far(task, placement):
         return None, priced.bound
-    return _finished(task, placement, prices, priced.bound), priced.bound
+    return _finish(task, placement, prices, priced.bound), priced.bound
 
 
-def _finished(
+def _finish(
     task: Task, placement: SearchPlacement, prices: LongArray | None, bound: Bound | None, *, nearly: bool = False
 ) -> PlacedPlan:
     """The placement brought into the windows at these prices, and polished until it is as cheap as its bound allows.

@@ -43,7 +43,7 @@ from planner.strategies.load_windows.allowed_plans import (
     no_open_windows,
     no_slack,
     slack_of,
-    within,
+    with_slack,
 )
 from planner.strategies.load_windows.attempts_at_prices import facts_of, proof
 from planner.strategies.load_windows.branch_and_bound import branchings
@@ -125,10 +125,10 @@ def _of_any_leaders(question: Question, position: BestPosition, assignment: IntA
         certificate = _of_open_windows(question, position, position.relaxed, slack, question.moved(assignment))
     if exactly and question.loads.names:
         certificate = _by_cases(question, certificate, slack, assignment)
-    return certificate if slack.none else _with_proofs(question, position, certificate, slack)
+    return certificate if slack.none else _with_outside(question, position, certificate, slack)
 
 
-def outside_more(question: Question, position: BestPosition, assignment: IntArray) -> bool:
+def is_further_outside(question: Question, position: BestPosition, assignment: IntArray) -> bool:
     """True if a plan (P, W) is further outside its windows of counts than the flow that gives its bound."""
     return _slack_of(question, position, assignment).replicas > position.lowest.placed.excess
 
@@ -167,7 +167,7 @@ def _of_open_windows(
     span = StartSpan(slack)
     try_starts = question.exactly and len(question.layout.rows) * len(question.layout.targets) <= work_limits.AT_STARTS
     if try_starts and slack.none and moved - least(_best(sources, slack, span)) > work_limits.FAIR * moved:
-        sources += filter(None, [_at_each_start(question, position.best, relaxed.anywhere.topics, sources[-1].prices)])
+        sources += filter(None, [_start_proof(question, position.best, relaxed.anywhere.topics, sources[-1].prices)])
     proven = _best(sources, slack, span)
     if relaxed.low is None or not relaxed.by_cases or (slack.none and least(proven) >= least(of_relaxed)):
         return proven
@@ -179,7 +179,7 @@ def _of_open_windows(
     return _better(proven, cases)
 
 
-def _at_each_start(question: Question, started: Started, ranges: Starts, known_prices: Prices) -> Certificate | None:
+def _start_proof(question: Question, started: Started, ranges: Starts, known_prices: Prices) -> Certificate | None:
     """The certificate with prices of topics' replicas for each start of their windows, at known prices of brokers.
 
     At these, topics are separate: a flow for each start finds the prices of all topics. None if there are too many
@@ -263,10 +263,10 @@ def _better(proven: Certificate, cases: Sequence[Certificate]) -> Certificate:
 def _best(sources: Iterable[Certificate], slack: Allowed, span: StartSpan) -> Certificate:
     """The best of these certificates, each at the edges that prove the least."""
     certificates = map(span.certificate, sources)
-    return max((each if slack.none else within(each, slack) for each in certificates), key=least)
+    return max((each if slack.none else with_slack(each, slack) for each in certificates), key=least)
 
 
-def _with_proofs(question: Question, position: BestPosition, certificate: Certificate, slack: Allowed) -> Certificate:
+def _with_outside(question: Question, position: BestPosition, certificate: Certificate, slack: Allowed) -> Certificate:
     """The certificate with the proof of how far outside every plan is, and with the names of the partitions."""
     lowest, span = position.lowest, StartSpan(slack)
     no_prices = none_priced(certificate.facts)

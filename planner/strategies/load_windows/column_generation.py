@@ -22,7 +22,7 @@ from planner.strategies.flow.min_cost_flow import CostRangeError
 from planner.strategies.flow.placement import on_brokers, place
 from planner.strategies.flow.placement_network import Layout, windowed
 from planner.strategies.lagrangian_bound import GRAIN
-from planner.strategies.load_windows.attempts_at_prices import Bound, Priced, Task, at_prices, whole_prices
+from planner.strategies.load_windows.attempts_at_prices import Bound, PricedFlow, Task, at_prices, whole_prices
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.lp_relaxation import rounded
 from planner.strategies.load_windows.price_program import Method, Program, solve
@@ -112,7 +112,7 @@ class _Plans:
         self.on.append(is_on)
         return len(self.topics) > count_before
 
-    def mixed(self, settled: IntArray, method: Method = "highs-ds") -> _Mix | None:
+    def cheapest_mix(self, settled: IntArray, method: Method = "highs-ds") -> _Mix | None:
         """The cheapest mix of the topics without a settled column; `settled` (T,) has the others' columns, -1: none.
 
         None if the solver fails.
@@ -141,7 +141,7 @@ class _Plans:
         cost = fsum((costs * solved.values).tolist()) + fsum(self.costs[each] for each in settled_columns)
         return _Mix(columns, solved.values[: len(columns)], cost * self.unit, prices)
 
-    def placed(self, settled: IntArray) -> BoolArray:
+    def placement(self, settled: IntArray) -> BoolArray:
         """(M, Bt): the placement of settled columns (T,), -1: none."""
         is_on = np.zeros_like(self.on[0])
         for topic in np.flatnonzero(settled >= 0).tolist():
@@ -151,7 +151,7 @@ class _Plans:
 
     def shares(self, settled: IntArray, mix: _Mix) -> FloatArray:
         """(M, Bt): the replicas of settled topics, and the shares of the others in a mix."""
-        shares = self.placed(settled).astype(np.float64)
+        shares = self.placement(settled).astype(np.float64)
         for column, share in zip(mix.columns.tolist(), mix.shares.tolist(), strict=True):
             rows = self.rows[self.topics[column]]
             if settled[self.topics[column]] < 0:
@@ -159,7 +159,7 @@ class _Plans:
         return shares
 
 
-def mixtures(task: Task, prices: LongArray, first_flow: Priced) -> Iterator[Mixed]:
+def mixtures(task: Task, prices: LongArray, first_flow: PricedFlow) -> Iterator[Mixed]:
     """Better and better bounds, then placements near all windows; nothing if the work isn't worth it.
 
     `first_flow`: the flow at `prices`.
@@ -172,7 +172,7 @@ def mixtures(task: Task, prices: LongArray, first_flow: Priced) -> Iterator[Mixe
     plans, best, flow = _Plans(task), Mixed(prices, first_flow.bound), first_flow
     for _ in range(effort.topic_flows):
         is_new = plans.add(on_brokers(task.layout, flow.placed.chosen))
-        if (mix := plans.mixed(plans.none_settled, "highs-ipm")) is None:
+        if (mix := plans.cheapest_mix(plans.none_settled, "highs-ipm")) is None:
             return
         if not is_new or mix.cost - best.bound.least <= FAIR * mix.cost:
             break
@@ -193,8 +193,8 @@ def _settled_placements(task: Task, plans: _Plans, prices: LongArray) -> Iterato
     # At nearly the same prices, topics have other plans that cost as little: with these, loads fit better.
     all_topics = _OpenTopics(np.arange(len(task.layout.rows)), task.layout, task.loads)
     for seed in range(TOPIC_FLOWS_SHAKEN):
-        plans.add(all_topics.placed(task, plans.on[0], _shake_prices(prices, seed)))
-    settled, most_mixed, mix = plans.none_settled, 2 * len(plans.rows), plans.mixed(plans.none_settled)
+        plans.add(all_topics.placement(task, plans.on[0], _shake_prices(prices, seed)))
+    settled, most_mixed, mix = plans.none_settled, 2 * len(plans.rows), plans.cheapest_mix(plans.none_settled)
     while mix is not None:
         _settle_topics(plans, settled, mix)
         if (mixed := int((settled < 0).sum())) <= most_mixed // 2:
@@ -202,12 +202,12 @@ def _settled_placements(task: Task, plans: _Plans, prices: LongArray) -> Iterato
             most_mixed = mixed
         if not mixed:
             return
-        is_on = plans.placed(settled)
+        is_on = plans.placement(settled)
         open_topics, next_prices = _OpenTopics.of(task, plans, settled, is_on), prices
         for _ in range(TOPIC_FLOWS_LEFT):
             next_prices = _mix_prices(task, next_prices, mix, _NEW_PART_AT_LAST)
-            is_new = plans.add(open_topics.placed(task, is_on, next_prices))
-            if (mix := plans.mixed(settled)) is None or not is_new:
+            is_new = plans.add(open_topics.placement(task, is_on, next_prices))
+            if (mix := plans.cheapest_mix(settled)) is None or not is_new:
                 break
 
 
@@ -232,7 +232,7 @@ class _OpenTopics(NamedTuple):
             replace(loads, weights=loads.weights[:, rows], windows=loads.windows - np.array(fixed_loads)[:, None]),
         )
 
-    def placed(self, task: Task, is_on: BoolArray, prices: LongArray) -> BoolArray:
+    def placement(self, task: Task, is_on: BoolArray, prices: LongArray) -> BoolArray:
         """The placement with these rows as the flow has them at prices (D, Bt)."""
         try:
             flow = place(task.problem, priced(self.layout, self.loads, prices), task.windows)

@@ -23,11 +23,11 @@ from planner.strategies.load_windows.local_search_state import (
     PartnerRows,
     SearchPlacement,
     can_exchange,
-    coming,
-    further,
-    going,
-    outward,
+    leaving_rows,
+    outward_by,
     pairings,
+    returning_rows,
+    takes_outward,
 )
 
 # The weight of a byte outside its window against a byte copied (minus the prices): at first exchanges into windows may
@@ -46,7 +46,7 @@ class _Exchange(NamedTuple):
 
 
 # Pairs of brokers without an exchange: both brokers' changes by then, and the weight from which one may exist.
-_Fruitless = dict[tuple[int, int], tuple[tuple[int, int], float]]
+_FruitlessPairs = dict[tuple[int, int], tuple[tuple[int, int], float]]
 # Such weights are lowered by this factor, because floating point is inexact.
 _EXACT = 1 - 1e-6
 
@@ -76,12 +76,12 @@ def repair(
     `for_nothing`: only by replicas that cost no more on their new brokers. `nearly`: the placement is nearly within its
     windows, and isn't taken further outside at any saving. `or_not_at_all`: stop if a broker can't be helped.
     """
-    fruitless: _Fruitless = {}
+    fruitless: _FruitlessPairs = {}
     weights = _WEIGHTS[-1:] if nearly else _WEIGHTS
     if (placement.search.load_windows[:, 0] <= 0).all():
         weights = (*weights, _OF_CAPS)
     for weight in weights:
-        _mend(placement, _Aim(weight, prices, for_nothing, or_not_at_all), fruitless)
+        _repair_at_weight(placement, _Aim(weight, prices, for_nothing, or_not_at_all), fruitless)
         if placement.within_windows():
             return
 
@@ -91,7 +91,7 @@ def polish(placement: SearchPlacement, goal: int = 0) -> None:
     `goal`.
     """
     for _ in range(work_limits.POLISH_ROUNDS):
-        if (to_save := placement.cost - goal) <= 0 or not _cheapen(placement, to_save):
+        if (to_save := placement.cost - goal) <= 0 or not _make_cheaper(placement, to_save):
             return
 
 
@@ -119,7 +119,7 @@ def at_edges(placement: SearchPlacement, prices: FloatArray, goal: int) -> Searc
     return polished
 
 
-def _mend(placement: SearchPlacement, aim: _Aim, fruitless: _Fruitless) -> None:
+def _repair_at_weight(placement: SearchPlacement, aim: _Aim, fruitless: _FruitlessPairs) -> None:
     """Make exchanges for the broker furthest outside, until no broker can be helped."""
     stuck = np.zeros(placement.on.shape[1], dtype=bool)
     while True:
@@ -127,14 +127,14 @@ def _mend(placement: SearchPlacement, aim: _Aim, fruitless: _Fruitless) -> None:
         broker = int(outside.argmax())
         if not outside[broker] or placement.within_windows():
             return
-        helpers = _help(placement, broker, aim, fruitless)
+        helpers = _help_broker(placement, broker, aim, fruitless)
         if aim.or_not_at_all and not helpers:
             return
         stuck[broker] = not helpers
         stuck[helpers] = False
 
 
-def _help(placement: SearchPlacement, broker: int, aim: _Aim, fruitless: _Fruitless) -> list[int]:
+def _help_broker(placement: SearchPlacement, broker: int, aim: _Aim, fruitless: _FruitlessPairs) -> list[int]:
     """Make the best exchanges for a broker with its first partners, or else with the others; return the partners."""
     for partners in _partners(placement, broker):
         pairs = {other: (min(broker, other), max(broker, other)) for other in partners}
@@ -146,17 +146,17 @@ def _help(placement: SearchPlacement, broker: int, aim: _Aim, fruitless: _Fruitl
             if (last := fruitless.get(pair)) is None or last[0] != states[pair] or aim.weight >= last[1]
         ]
         exchanges = []
-        for partner, each in zip(candidates, _best(placement, broker, np.array(candidates), aim), strict=True):
+        for partner, each in zip(candidates, _find_best(placement, broker, np.array(candidates), aim), strict=True):
             if isinstance(each, _Exchange):
                 exchanges.append((each, partner))
             else:
                 fruitless[pairs[partner]] = states[pairs[partner]], each
         if exchanges:
-            return _take(placement, broker, exchanges, aim)
+            return _make_best(placement, broker, exchanges, aim)
     return []
 
 
-def _take(placement: SearchPlacement, broker: int, exchanges: list[tuple[_Exchange, int]], aim: _Aim) -> list[int]:
+def _make_best(placement: SearchPlacement, broker: int, exchanges: list[tuple[_Exchange, int]], aim: _Aim) -> list[int]:
     """Make the best of these exchanges, and further ones while the broker is much further outside than they shift;
     return the partners.
     """
@@ -168,7 +168,7 @@ def _take(placement: SearchPlacement, broker: int, exchanges: list[tuple[_Exchan
             outside < work_limits.FAR_OUTSIDE * shifted or not _gains_still(placement, (broker, partner), each, aim)
         ):
             continue
-        _apply(placement, broker, partner, each)
+        _make(placement, broker, partner, each)
         shifted = int((np.abs(placement.load[:, broker] - before) * scales).sum())
         helpers.append(partner)
     return helpers
@@ -181,7 +181,7 @@ def _gains_still(placement: SearchPlacement, brokers: tuple[int, int], exchange:
         return False
     out, back = (np.array([row for row in (each,) if row >= 0], dtype=np.int64) for each in exchange[1:])
     moving = Moving.of(placement, out, source, target), Moving.of(placement, back, target, source)
-    (best,) = _gainful(placement, (source, np.array([target])), aim, moving, Pairs(zeros, zeros, zeros))
+    (best,) = _best_of_each(placement, (source, np.array([target])), aim, moving, Pairs(zeros, zeros, zeros))
     return isinstance(best, _Exchange)
 
 
@@ -198,30 +198,30 @@ def _partners(placement: SearchPlacement, broker: int) -> Iterator[list[int]]:
     yield order[work_limits.FIRST_PARTNERS :]
 
 
-def _apply(placement: SearchPlacement, source: int, target: int, exchange: _Exchange) -> None:
+def _make(placement: SearchPlacement, source: int, target: int, exchange: _Exchange) -> None:
     if exchange.out_row >= 0:
         placement.move(exchange.out_row, source, target)
     if exchange.back_row >= 0:
         placement.move(exchange.back_row, target, source)
 
 
-def _best(placement: SearchPlacement, broker: int, partners: IntArray, aim: _Aim) -> list[_Exchange | float]:
+def _find_best(placement: SearchPlacement, broker: int, partners: IntArray, aim: _Aim) -> list[_Exchange | float]:
     """The exchange that gains the most with each of the partners (K,); if none gains a byte, the weight from which one
     may.
     """
     best: list[_Exchange | float] = []
     for start in range(0, len(partners), work_limits.FIRST_PARTNERS):
         chunk = partners[start : start + work_limits.FIRST_PARTNERS]
-        out, back = going(placement, broker, chunk), coming(placement, broker, chunk)
+        out, back = leaving_rows(placement, broker, chunk), returning_rows(placement, broker, chunk)
         moving = (
             Moving.of(placement, out.rows, broker, chunk[out.partners]),
             Moving.of(placement, back.rows, chunk[back.partners], broker),
         )
-        best += _gainful(placement, (broker, chunk), aim, moving, pairings(placement, broker, chunk, out, back))
+        best += _best_of_each(placement, (broker, chunk), aim, moving, pairings(placement, broker, chunk, out, back))
     return best
 
 
-def _gainful(
+def _best_of_each(
     placement: SearchPlacement, brokers: tuple[int, IntArray], aim: _Aim, moving: tuple[Moving, Moving], pairs: Pairs
 ) -> list[_Exchange | float]:
     """The best of each partner's exchanges; if none gains a byte, the weight from which one may."""
@@ -232,7 +232,7 @@ def _gainful(
         shifted = out.loads[load, outs] - back.loads[load, backs]
         if aim.prices is not None and aim.prices[load].any():
             gain += shifted * (aim.prices[load, targets] - aim.prices[load, broker])
-        worse += scale * (further(placement, load, broker, -shifted) + further(placement, load, targets, shifted))
+        worse += scale * (outward_by(placement, load, broker, -shifted) + outward_by(placement, load, targets, shifted))
     if aim.for_nothing:
         gain[(costs[0] > 0) | (costs[1] > 0)] = -np.inf
     gains, exchanges = gain - aim.weight * worse, list[_Exchange | float]()
@@ -246,7 +246,7 @@ def _gainful(
     return exchanges
 
 
-def _cheapen(placement: SearchPlacement, to_save: int) -> bool:
+def _make_cheaper(placement: SearchPlacement, to_save: int) -> bool:
     """Make all exchanges that save bytes, until they have saved enough; True if there were any.
 
     Each exchange sends a row to where it costs less, so only those rows are tried, each with all that could come back.
@@ -258,10 +258,10 @@ def _cheapen(placement: SearchPlacement, to_save: int) -> bool:
     first = np.flatnonzero(np.diff(sources * width + targets, prepend=-1))
     for pair_rows, start in zip(np.split(rows, first[1:]), first.tolist(), strict=False):
         pair = int(sources[start]), int(targets[start])
-        while saved < to_save and (exchanges := _saving(placement, *pair, pair_rows, at_once)):
+        while saved < to_save and (exchanges := _savings(placement, *pair, pair_rows, at_once)):
             for index, each in enumerate(exchanges):
                 if index == 0 or _is_possible(placement, *pair, each):
-                    _apply(placement, *pair, each)
+                    _make(placement, *pair, each)
                     saved += int(each.gain)
     return saved > 0
 
@@ -272,7 +272,7 @@ def _is_possible(placement: SearchPlacement, source: int, target: int, exchange:
         return False
     loads = placement.search.loads
     shifted = sum(sign * loads[:, [row]] for row, sign in ((exchange.out_row, 1), (exchange.back_row, -1)) if row >= 0)
-    return not outward(placement, (source, target), np.stack([-shifted, shifted]))[0]
+    return not takes_outward(placement, (source, target), np.stack([-shifted, shifted]))[0]
 
 
 def _dearer_than_elsewhere(placement: SearchPlacement) -> tuple[IntArray, IntArray, IntArray]:
@@ -289,7 +289,7 @@ def _dearer_than_elsewhere(placement: SearchPlacement) -> tuple[IntArray, IntArr
     return rows[order], sources[order], targets[order]
 
 
-def _saving(placement: SearchPlacement, source: int, target: int, rows: IntArray, at_once: int) -> list[_Exchange]:
+def _savings(placement: SearchPlacement, source: int, target: int, rows: IntArray, at_once: int) -> list[_Exchange]:
     """Exchanges that send one of these rows there, save bytes and take no load further outside: at most `at_once`,
     those that save the most, no row in two of them.
     """
@@ -299,14 +299,14 @@ def _saving(placement: SearchPlacement, source: int, target: int, rows: IntArray
     if not len(out_rows):
         return []
     partners, leaving = np.array([target]), PartnerRows(out_rows, np.zeros_like(out_rows))
-    returning = coming(placement, source, partners)
+    returning = returning_rows(placement, source, partners)
     out, back = Moving.of(placement, out_rows, source, target), Moving.of(placement, returning.rows, target, source)
     outs, backs, _ = pairings(placement, source, partners, leaving, returning)
     saved = -(out.costs[outs] + back.costs[backs])
     saving = np.flatnonzero(saved > 0)
     outs, backs, saved = outs[saving], backs[saving], saved[saving]
     shifted = out.loads[:, outs] - back.loads[:, backs]
-    saved[outward(placement, (source, target), np.stack([-shifted, shifted]))] = 0
+    saved[takes_outward(placement, (source, target), np.stack([-shifted, shifted]))] = 0
     exchanges, used_rows = list[_Exchange](), set[int]()
     for each in np.argsort(-saved, kind="stable")[: at_once**2].tolist():
         rows_of = int(out.rows[outs[each]]), int(back.rows[backs[each]])

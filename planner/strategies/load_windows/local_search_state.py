@@ -51,7 +51,7 @@ class Moving(NamedTuple):
         return Moving(np.append(rows, -1), np.append(search.costs[rows] * steps, 0), loads)
 
 
-def going(placement: SearchPlacement, broker: int, partners: IntArray) -> PartnerRows:
+def leaving_rows(placement: SearchPlacement, broker: int, partners: IntArray) -> PartnerRows:
     """Rows that may go from here to each of the partners (K,), if racks and other replicas allow it."""
     search, rows = placement.search, np.flatnonzero(placement.on[:, broker])
     free = ~placement.on[np.ix_(rows, partners)]
@@ -63,7 +63,7 @@ def going(placement: SearchPlacement, broker: int, partners: IntArray) -> Partne
     return PartnerRows(rows[is_allowed], partner_indices[is_allowed])
 
 
-def coming(placement: SearchPlacement, broker: int, partners: IntArray) -> PartnerRows:
+def returning_rows(placement: SearchPlacement, broker: int, partners: IntArray) -> PartnerRows:
     """Rows that may come here from each of the partners (K,)."""
     search, free = placement.search, ~placement.on[:, broker]
     if search.allowed is not None:
@@ -84,9 +84,9 @@ def pairings(placement: SearchPlacement, broker: int, partners: IntArray, out: P
     out_alone = ours[_broker_room(placement, broker, partners)[out.partners[ours]]]
     back_alone = theirs[_broker_room(placement, partners, broker)[back.partners[theirs]]]
     ours, theirs = ours[_sampled(out.partners[ours])], theirs[_sampled(back.partners[theirs])]
-    first, second = _alike(out.partners[ours], back.partners[theirs])
+    first, second = _equal_pairs(out.partners[ours], back.partners[theirs])
     pairs = (
-        _alike(out.partners * kinds + topics[out.rows], back.partners * kinds + topics[back.rows]),
+        _equal_pairs(out.partners * kinds + topics[out.rows], back.partners * kinds + topics[back.rows]),
         (out_alone, np.full_like(out_alone, len(back.rows))),
         (np.full_like(back_alone, len(out.rows)), back_alone),
         (ours[first], theirs[second]),
@@ -117,7 +117,7 @@ def can_exchange(placement: SearchPlacement, from_broker: int, to_broker: int, o
     return bool(min(room))
 
 
-def _alike(first_values: IntArray, second_values: IntArray) -> tuple[IntArray, IntArray]:
+def _equal_pairs(first_values: IntArray, second_values: IntArray) -> tuple[IntArray, IntArray]:
     """The places of all pairs of equal values in two ascending arrays."""
     starts = np.searchsorted(second_values, first_values, "left")
     counts = np.searchsorted(second_values, first_values, "right") - starts
@@ -330,7 +330,7 @@ class SearchPlacement:
 BrokerNumbers = Sequence[int] | IntArray
 
 
-def outward(placement: SearchPlacement, brokers: BrokerNumbers, shifts: LongArray) -> BoolArray:
+def takes_outward(placement: SearchPlacement, brokers: BrokerNumbers, shifts: LongArray) -> BoolArray:
     """(K,): True if shifts (N, D, K) of the loads of brokers, N or (N, K), take more outside of windows than allowed.
 
     Without `most_outside`, no load may go further outside; with it, neither the total nor a broker may exceed it.
@@ -340,7 +340,7 @@ def outward(placement: SearchPlacement, brokers: BrokerNumbers, shifts: LongArra
     for load, scale in enumerate(search.scales.tolist()):
         sums = np.zeros_like(total)
         for broker, shift in zip(brokers, shifts[:, load], strict=True):
-            sums += further(placement, load, broker, shift)
+            sums += outward_by(placement, load, broker, shift)
             if limit is not None:
                 worse |= _excess_after(placement, load, broker, shift) > limit.furthest[load]
         if limit is None:
@@ -351,7 +351,7 @@ def outward(placement: SearchPlacement, brokers: BrokerNumbers, shifts: LongArra
     return worse
 
 
-def further(placement: SearchPlacement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
+def outward_by(placement: SearchPlacement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
     """By how much each shift takes a broker's load further outside its window; negative: nearer."""
     change = _excess_after(placement, load, broker, shifts)
     change -= _below_and_above(placement.search.load_windows[load], placement.load[load].copy())[broker]

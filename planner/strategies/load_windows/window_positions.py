@@ -117,7 +117,7 @@ def best_position(
 def _best_of_guesses(search: _Search, windows: Windows, relaxed: Started, anywhere: OpenWindows) -> Started:
     """The cheapest of the starts that are worth a try."""
     lows = anywhere.lows
-    best = search.within(_next_to(search, windows, relaxed)).best(lows)
+    best = search.within(_windows_next_to(search, windows, relaxed)).best(lows)
     if _rank(best) <= _rank(relaxed):
         return best
     if best.evened is None or search.small:
@@ -154,7 +154,7 @@ def _starts_at_its_prices(search: _Search, started: Started, topics: Starts) -> 
         return None
 
 
-def _next_to(search: _Search, windows: Windows, relaxed: Started) -> Windows:
+def _windows_next_to(search: _Search, windows: Windows, relaxed: Started) -> Windows:
     """The windows that begin next to the counts of the relaxed placement."""
     assignment = today(search.problem)
     assignment[search.layout.rows] = relaxed.placed.chosen if relaxed.evened is None else relaxed.evened.chosen
