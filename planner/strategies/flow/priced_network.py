@@ -73,7 +73,7 @@ class _Leaving:
     """The replicas that may leave for brokers of one price: K replicas by (topic, broker) and cost, and their N arcs.
 
     indices (K,) places among the condensed replicas · arc_of (K,) number of each one's arc
-    cells, capacities, costs (N,) of the arcs; `_leave` drops those without capacity
+    cells, capacities, costs (N,) of the arcs; `_leaving_arcs` drops those without capacity
     """
 
     indices: IntArray

@@ -116,14 +116,14 @@ def no_open_windows(problem: Problem, balance: Balance, topics: int) -> OpenWind
     return OpenWindows(Starts(zeros > 0, zeros, zeros, 0), Starts(np.array([len(lows) > 1]), *ends, spread), range(0))
 
 
-def no_slack(layout: Layout, windows: Windows, anywhere: OpenWindows, loads: ByteLoads) -> Allowed:
+def no_slack(layout: Layout, windows: Windows, openings: OpenWindows, loads: ByteLoads) -> Allowed:
     """The windows asked for, with nothing allowed outside of them yet."""
     fixed, movable = layout.fixed_cells, layout.topic_replicas
     in_all = fixed.sum(axis=0, keepdims=True), movable.sum(keepdims=True)
     by_topic, by_broker = windows.topic_replicas[:, :, layout.order], windows.replicas[:, None, layout.order]
     return Allowed(
-        CountWindows(by_topic, fixed, movable, TOPIC_PRICE, **vars(anywhere.topics)),
-        CountWindows(by_broker, *in_all, BROKER_PRICE, **vars(anywhere.replicas)),
+        CountWindows(by_topic, fixed, movable, TOPIC_PRICE, **vars(openings.topics)),
+        CountWindows(by_broker, *in_all, BROKER_PRICE, **vars(openings.replicas)),
         Loads(loads.windows, loads.scales),
         furthest=np.zeros(len(loads.scales), dtype=np.int64),
     )

@@ -136,8 +136,8 @@ def is_further_outside(question: Question, position: BestPosition, assignment: I
 def _slack_of(question: Question, position: BestPosition, assignment: IntArray) -> Allowed:
     """The windows, with as much allowed outside as a plan (P, W) is."""
     layout, loads, relaxed = question.layout, question.loads, position.relaxed
-    anywhere = relaxed.anywhere if relaxed else no_open_windows(question.problem, question.balance, layout.topic_count)
-    return slack_of(layout, no_slack(layout, position.best.windows, anywhere, loads), loads, assignment[layout.rows])
+    openings = relaxed.openings if relaxed else no_open_windows(question.problem, question.balance, layout.topic_count)
+    return slack_of(layout, no_slack(layout, position.best.windows, openings, loads), loads, assignment[layout.rows])
 
 
 def _proof_of(question: Question, started: Started) -> Certificate:
@@ -167,7 +167,7 @@ def _of_open_windows(
     span = StartSpan(slack)
     try_starts = question.exactly and len(question.layout.rows) * len(question.layout.targets) <= work_limits.AT_STARTS
     if try_starts and slack.none and moved - least(_best(sources, slack, span)) > work_limits.FAIR * moved:
-        sources += filter(None, [_start_proof(question, position.best, relaxed.anywhere.topics, sources[-1].prices)])
+        sources += filter(None, [_start_proof(question, position.best, relaxed.openings.topics, sources[-1].prices)])
     proven = _best(sources, slack, span)
     if relaxed.low is None or not relaxed.by_cases or (slack.none and least(proven) >= least(of_relaxed)):
         return proven

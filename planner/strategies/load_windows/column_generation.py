@@ -36,7 +36,7 @@ from planner.strategies.work_limits import (
     TOPICS_SETTLED,
 )
 
-# The cost of a byte outside a window in copied bytes: no price of a byte is higher (see `attempts_at_prices.in_parts`).
+# The cost of a byte outside a window in copied bytes: no price of a byte is higher (see `whole_prices`).
 _OUTSIDE = 3.0
 # The next prices: this part of the program's, the rest from those with the best bound. Its own vary too much at first.
 _NEW_PART, _NEW_PART_AT_LAST = 0.3, 0.5

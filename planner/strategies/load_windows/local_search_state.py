@@ -214,7 +214,7 @@ def of_leaders(
     requested: tuple[Windows, LongArray, LongArray],
     is_on: BoolArray,
 ) -> SearchState:
-    """The free rows (M,) as a local search with one replica per row: its leader, now on a broker of `on` (M, Bt)."""
+    """The free rows (M,) as a local search with one replica per row: its leader, now on a broker of `is_on` (M, Bt)."""
     target_windows, load_windows, sent = requested
     weights, totals = sent[:, rows], sent[:, rows].sum(axis=1)
     fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (numbers[leaders] >= 0)), rows)

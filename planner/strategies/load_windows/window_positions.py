@@ -60,7 +60,7 @@ class WideWindows:
     """
 
     started: Started
-    anywhere: OpenWindows
+    openings: OpenWindows
     low: int | None
     started_at: Callable[[int], Started]
     by_cases: bool
@@ -70,7 +70,7 @@ class WideWindows:
         """The start `low`, the starts below and those above, each with the nearest one to `low`; none if it is None."""
         if (low := self.low) is None:
             return []
-        below, above = range(self.anywhere.lows.start, low), range(low + 1, self.anywhere.lows.stop)
+        below, above = range(self.openings.lows.start, low), range(low + 1, self.openings.lows.stop)
         cases = ((range(low, low + 1), low), (below, low - 1), (above, low + 1))
         return [(lows, nearest) for lows, nearest in cases if lows]
 
@@ -96,37 +96,37 @@ def best_position(
     problem: Problem, balance: Balance, layout: Layout, windows: Windows, loads: ByteLoads, even: Even, effort: Effort
 ) -> BestPosition:
     """The placement at the starts that move the fewest bytes; `even` brings a placement into the windows of `loads`."""
-    anywhere = open_windows(problem, balance, layout, windows)
-    if problem.rebalance != "all" or not len(layout.rows) or not anywhere.any:
+    openings = open_windows(problem, balance, layout, windows)
+    if problem.rebalance != "all" or not len(layout.rows) or not openings.any:
         search = _Search(problem, balance, layout, windows, loads, even, effort)
         lows = starts(problem, balance.replicas)
         best = search.finished(search.best(lows), SHARE_OF_BEST_START if len(lows) > 1 else 1)
         is_repeatable = len(lows) > 1 and problem.rebalance == "all" and (best.evened is None or search.small)
         return BestPosition(best, lows=lows, started_at=search.finished_at if is_repeatable else None)
-    search = _Search(problem, balance, layout, anywhere.widened(windows), loads, even, effort)
-    started = search.best(anywhere.lows)
+    search = _Search(problem, balance, layout, openings.widened(windows), loads, even, effort)
+    started = search.best(openings.lows)
     # If all open windows were tried start by start, no window is wider than it may be.
-    only_starts = len(anywhere.lows) > 0 and not anywhere.topics.open.any()
-    best = started if only_starts else _best_of_guesses(search, windows, started, anywhere)
+    only_starts = len(openings.lows) > 0 and not openings.topics.open.any()
+    best = started if only_starts else _best_of_guesses(search, windows, started, openings)
     finished = search.finished(best, SHARE_OF_BEST_START)
     started = finished if started is best else search.finished(started, SHARE_OF_BEST_START)
     by_cases = started.evened is None or search.small
-    return BestPosition(finished, WideWindows(started, anywhere, search.low, search.finished_at, by_cases))
+    return BestPosition(finished, WideWindows(started, openings, search.low, search.finished_at, by_cases))
 
 
-def _best_of_guesses(search: _Search, windows: Windows, relaxed: Started, anywhere: OpenWindows) -> Started:
+def _best_of_guesses(search: _Search, windows: Windows, relaxed: Started, openings: OpenWindows) -> Started:
     """The cheapest of the starts that are worth a try."""
-    lows = anywhere.lows
-    best = search.within(_windows_next_to(search, windows, relaxed)).best(lows)
+    lows = openings.lows
+    best = search.within(_next_to(search, windows, relaxed)).best(lows)
     if _rank(best) <= _rank(relaxed):
         return best
     if best.evened is None or search.small:
         # Only the cheapest guess without windows of bytes is brought into these.
-        guesses = (_topic_starts(search, search.layout, windows, anywhere.topics), windows)
+        guesses = (_topic_starts(search, search.layout, windows, openings.topics), windows)
         guess = min(guesses, key=lambda each: _rank(search.within(each, lambda *_: None).best(lows)))
         best = min(best, search.within(guess).best(lows), key=_rank)
     for _ in range(search.rounds):
-        next_windows = _starts_at_its_prices(search, best, anywhere.topics)
+        next_windows = _starts_at_its_prices(search, best, openings.topics)
         if next_windows is None or np.array_equal(next_windows.topic_replicas, best.windows.topic_replicas):
             break
         candidate = search.within(replace(next_windows, replicas=windows.replicas)).best(lows)
@@ -154,7 +154,7 @@ def _starts_at_its_prices(search: _Search, started: Started, topics: Starts) -> 
         return None
 
 
-def _windows_next_to(search: _Search, windows: Windows, relaxed: Started) -> Windows:
+def _next_to(search: _Search, windows: Windows, relaxed: Started) -> Windows:
     """The windows that begin next to the counts of the relaxed placement."""
     assignment = today(search.problem)
     assignment[search.layout.rows] = relaxed.placed.chosen if relaxed.evened is None else relaxed.evened.chosen

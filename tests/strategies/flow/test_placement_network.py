@@ -22,7 +22,7 @@ def without_broker_1() -> Problem:
 
 
 def test_the_seed_shuffles_brokers_alone() -> None:
-    """Seed 0 keeps the brokers in order; another seed changes their order, and `here` is its inverse."""
+    """Seed 0 keeps the brokers in order; another seed changes their order, and `numbers` is its inverse."""
     problem = problem_of(no_racks(*range(1, 13)), {"a": [(1,)]})
     plain, shuffled = lay_out(problem, 0), lay_out(problem, 5)
     assert list(range(12)) == plain.targets.tolist() == sorted(shuffled.targets.tolist())
