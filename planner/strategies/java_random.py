@@ -94,18 +94,18 @@ class JavaHashMap(MutableMapping[Key, Value], Generic[Key, Value]):
     @classmethod
     def of(cls, keys: Iterable[Key], hashed: Callable[[Key], int], capacity: int = 16) -> "JavaHashMap[Key, None]":
         """A `HashSet` of the keys, added in this order; Java gives a set made from a collection at least 16 buckets."""
-        made = JavaHashMap[Key, None](hashed, max(capacity, 16))
+        keyed = JavaHashMap[Key, None](hashed, max(capacity, 16))
         for key in keys:
-            made[key] = None
-        return made
+            keyed[key] = None
+        return keyed
 
     def __getitem__(self, key: Key) -> Value:
         return self._values[key]
 
     def __setitem__(self, key: Key, value: Value) -> None:
-        new = key not in self._values
+        is_new = key not in self._values
         self._values[key] = value
-        if new:
+        if is_new:
             bucket = self._in_bucket.setdefault(self._bucket(key), {})
             bucket[key] = None
             if len(bucket) > 8 and self._buckets < 64:

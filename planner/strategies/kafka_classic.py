@@ -43,14 +43,14 @@ def place(
     """
     require_placeable(len(brokers), partitions, replication_factor)
     if start_index < 0 or next_replica_shift < 0:  # Kafka would draw one
-        both = f"start index {start_index}, next replica shift {next_replica_shift}"
-        raise InfeasibleError(f"{both}: both must be at least 0")
-    order, racks = _arranged(brokers, rack_aware)
+        settings = f"start index {start_index}, next replica shift {next_replica_shift}"
+        raise InfeasibleError(f"{settings}: both must be at least 0")
+    order, racks = _in_kafka_order(brokers, rack_aware)
     count, first_id = len(order), max(start_partition_id, 0)
     ids = np.arange(first_id, first_id + partitions)
     # The shift grows at each multiple of the number of brokers, except at 0.
     shifts = next_replica_shift + ids // count - max(first_id - 1, 0) // count
-    positions = _walked(racks, replication_factor, (ids + start_index) % count, shifts * len(set(racks)))
+    positions = _walk(racks, replication_factor, (ids + start_index) % count, shifts * len(set(racks)))
     return [tuple(order[position] for position in row) for row in positions.tolist()]
 
 
@@ -122,20 +122,20 @@ def assign(problem: Problem, seed: int = 0, start_index: int = -1, next_replica_
     def lists(factor: int, ids: IntArray, topics: IntArray) -> IntArray:
         return place_rows(order, racks, factor, ids, starts[topics], shifts[topics])
 
-    return _placed(problem, lists)
+    return _with_rows_placed(problem, lists)
 
 
-def _placed(problem: Problem, lists: Callable[[int, IntArray, IntArray], IntArray]) -> IntArray:
+def _with_rows_placed(problem: Problem, lists: Callable[[int, IntArray, IntArray], IntArray]) -> IntArray:
     """Today's assignment (P, W) with the rows of `rows_to_place` placed anew. `lists` places all rows of one
     replication factor, given the factor, the partitions' ids and their topics.
     """
-    wanted, factors = rows_to_place(problem), problem.replication_factors
+    to_place, factors = rows_to_place(problem), problem.replication_factors
     assignment = today(problem)
-    for factor in np.unique(factors[wanted]).tolist():
-        rows = np.flatnonzero(wanted & (factors == factor))
+    for factor in np.unique(factors[to_place]).tolist():
+        rows = np.flatnonzero(to_place & (factors == factor))
         require_placeable(int(problem.targets.sum()), len(rows), factor)
-        placed = lists(factor, problem.partition_ids[rows], problem.topic_of[rows])
-        assignment[rows] = np.pad(placed, ((0, 0), (0, problem.width - factor)), constant_values=-1)
+        replica_lists = lists(factor, problem.partition_ids[rows], problem.topic_of[rows])
+        assignment[rows] = np.pad(replica_lists, ((0, 0), (0, problem.width - factor)), constant_values=-1)
     return assignment
 
 
@@ -151,20 +151,20 @@ def draws(seeds: LongArray, topics: int, bound: int) -> tuple[IntArray, IntArray
 
     Topic t uses the counters 2t (start index) and 2t + 1 (shift), so more topics never change the earlier ones.
     """
-    found = drawn(seeds.astype(np.int64).view(np.uint64), 2 * topics, bound)
-    return found[:, 0::2], found[:, 1::2]
+    numbers = drawn(seeds.astype(np.int64).view(np.uint64), 2 * topics, bound)
+    return numbers[:, 0::2], numbers[:, 1::2]
 
 
 @lru_cache(maxsize=64)
 def replica_lists(racks: tuple[int, ...], replication_factor: int) -> IntArray:
     """All replica lists as positions, (n, max(n - 1, 1), replication_factor), by first position and turn."""
     n, period = len(racks), max(len(racks) - 1, 1)
-    lists = _walked(racks, replication_factor, *np.divmod(np.arange(n * period), period))
+    lists = _walk(racks, replication_factor, *np.divmod(np.arange(n * period), period))
     lists.flags.writeable = False  # shared by all callers
     return lists.reshape(n, period, replication_factor)
 
 
-def _walked(racks: Sequence[int], replication_factor: int, first: IntArray, turns: IntArray) -> IntArray:
+def _walk(racks: Sequence[int], replication_factor: int, first: IntArray, turns: IntArray) -> IntArray:
     """(K, replication_factor): positions of partitions' replicas: `first` (K,), then by a walk from `turns` (K,) on. As
     in Kafka, it skips a rack that has a replica if another rack has none, and a broker that has a replica.
 
@@ -176,11 +176,11 @@ def _walked(racks: Sequence[int], replication_factor: int, first: IntArray, turn
     for column in range(1, replication_factor):
         pending = np.arange(len(first))
         while len(pending):
-            position, before = (first[pending] + 1 + step[pending] % period) % n, chosen[pending, :column]
-            seen = np.sort(rack_of[before], axis=1)
-            every_rack = 1 + (seen[:, 1:] != seen[:, :-1]).sum(axis=1) == len(set(racks))
-            fits = (before != position[:, None]).all(axis=1) & (
-                every_rack | (rack_of[before] != rack_of[position][:, None]).all(axis=1)
+            position, earlier = (first[pending] + 1 + step[pending] % period) % n, chosen[pending, :column]
+            used_racks = np.sort(rack_of[earlier], axis=1)
+            has_all_racks = 1 + (used_racks[:, 1:] != used_racks[:, :-1]).sum(axis=1) == len(set(racks))
+            fits = (earlier != position[:, None]).all(axis=1) & (
+                has_all_racks | (rack_of[earlier] != rack_of[position][:, None]).all(axis=1)
             )
             chosen[pending[fits], column] = position[fits]
             step[pending] += 1
@@ -188,19 +188,19 @@ def _walked(racks: Sequence[int], replication_factor: int, first: IntArray, turn
     return chosen
 
 
-def _arranged(brokers: Brokers, rack_aware: bool) -> tuple[list[int], list[int]]:
+def _in_kafka_order(brokers: Brokers, rack_aware: bool) -> tuple[list[int], list[int]]:
     """The brokers' ids in Kafka's order and a rack number for each, all the same without racks."""
     ids = [broker for broker, _ in brokers]
-    named = [(broker, rack) for broker, rack in brokers if rack is not None]
-    if not rack_aware or not named:
+    with_racks = [(broker, rack) for broker, rack in brokers if rack is not None]
+    if not rack_aware or not with_racks:
         return ids, [NO_RACK] * len(ids)
-    if len(named) < len(ids):
-        listed = ", ".join(map(str, sorted(set(ids) - {broker for broker, _ in named})))
+    if len(with_racks) < len(ids):
+        missing = ", ".join(map(str, sorted(set(ids) - {broker for broker, _ in with_racks})))
         raise InfeasibleError(
-            f"no rack is known for broker {listed} although other brokers have one; rack-aware placement needs a rack "
+            f"no rack is known for broker {missing} although other brokers have one; rack-aware placement needs a rack "
             "on every broker or on none: give each broker a rack, or set rack_aware: disabled"
         )
-    return with_rack_numbers(named)
+    return with_rack_numbers(with_racks)
 
 
 def require_placeable(brokers: int, partitions: int, replication_factor: int) -> None:
@@ -240,4 +240,4 @@ def assign_round_robin(problem: Problem, seed: int = 0, start_index: int = -1) -
     def lists(factor: int, ids: IntArray, topics: IntArray) -> IntArray:
         return order.take((ids + starts[topics])[:, None] + np.arange(factor), mode="wrap")
 
-    return _placed(problem, lists)
+    return _with_rows_placed(problem, lists)

@@ -55,23 +55,23 @@ def assign(problem: Problem, seed: int) -> IntArray:
     because the placer takes one factor per topic. InfeasibleError if a factor exceeds the number of brokers.
     """
     targets, names = np.flatnonzero(problem.targets).tolist(), problem.topic_names
-    racks = [problem.rack_names[problem.broker_racks[at]] if problem.racks_matter else None for at in targets]
-    brokers = [(at, rack, False) for at, rack in zip(targets, racks, strict=True)]
-    wanted = rows_to_place(problem)
+    racks = [problem.rack_names[problem.broker_racks[broker]] if problem.racks_matter else None for broker in targets]
+    brokers = [(broker, rack, False) for broker, rack in zip(targets, racks, strict=True)]
+    to_place = rows_to_place(problem)
     random = JavaRandom(seed)
     assignment = today(problem)
     firsts = np.searchsorted(problem.topic_of, np.arange(len(names) + 1)).tolist()
     for topic in sorted(range(len(names)), key=lambda topic: utf16_key(names[topic])):
         rows = np.arange(firsts[topic], firsts[topic + 1])
-        if not wanted[rows].any():
+        if not to_place[rows].any():
             continue
         for factor in np.unique(problem.replication_factors[rows]).tolist():
             require_placeable(len(brokers), len(rows), factor)
-            alike = rows[problem.replication_factors[rows] == factor]
+            same_factor = rows[problem.replication_factors[rows] == factor]
             stripes = _Stripes(random, brokers)
-            lists = np.array([stripes.next_partition(factor) for _ in alike], dtype=np.int32)
+            lists = np.array([stripes.next_partition(factor) for _ in same_factor], dtype=np.int32)
             lists = np.pad(lists, ((0, 0), (0, problem.width - factor)), constant_values=-1)
-            assignment[alike] = np.where(wanted[alike, None], lists, assignment[alike])
+            assignment[same_factor] = np.where(to_place[same_factor, None], lists, assignment[same_factor])
     return assignment
 
 
@@ -148,21 +148,21 @@ class _Stripes:
 
     def _leader(self) -> tuple[int, int]:
         """The next unfenced broker of the first rack that has one, from the offset on; and that rack."""
-        at = self._offset
-        while (broker := self._racks[at].unfenced.next_broker(self._epoch)) < 0:
-            at = (at + 1) % len(self._racks)
-        return broker, at
+        rack = self._offset
+        while (broker := self._racks[rack].unfenced.next_broker(self._epoch)) < 0:
+            rack = (rack + 1) % len(self._racks)
+        return broker, rack
 
     def _followers(self, count: int, leader_rack: int) -> list[int]:
         """One broker of each rack in turn, from the offset on; the leader's rack is skipped once."""
         followers: list[int] = []
-        racks, epoch, at, passed_over = self._racks, self._epoch, self._offset, False
+        racks, epoch, rack, passed_over = self._racks, self._epoch, self._offset, False
         while len(followers) < count:
-            if at == leader_rack and not passed_over:
+            if rack == leader_rack and not passed_over:
                 passed_over = True
-            elif (broker := racks[at].next_broker(epoch)) >= 0:
+            elif (broker := racks[rack].next_broker(epoch)) >= 0:
                 followers.append(broker)
-            at = at + 1 if at + 1 < len(racks) else 0
+            rack = rack + 1 if rack + 1 < len(racks) else 0
         return followers
 
     def _shuffle(self) -> None:
@@ -184,8 +184,8 @@ def fits(brokers: Brokers, lists: Sequence[Sequence[int]]) -> bool:
     `lists` are those of partitions 0, 1, … of one topic, preferred leader first. For two partitions or fewer the result
     says little, because it depends on chance.
     """
-    known = {broker for broker, _ in brokers}
-    if not lists or any(broker not in known for replicas in lists for broker in replicas):
+    broker_ids = {broker for broker, _ in brokers}
+    if not lists or any(broker not in broker_ids for replicas in lists for broker in replicas):
         return False
     if len({len(replicas) for replicas in lists}) > 1 or not all(lists):
         return False
@@ -227,7 +227,7 @@ class _SeenStripes:
         names = _in_order({rack for _, rack in brokers})
         self._rack_of = {broker: names.index(rack) for broker, rack in brokers}
         self._rings = [_SeenRing([broker for broker, rack in brokers if rack == name]) for name in names]
-        self._racks = {at: at for at in range(len(names))}
+        self._racks = {place: place for place in range(len(names))}
         self._offset: int | None = None
         self._round, self._epoch = len(brokers), 0
 
@@ -240,36 +240,36 @@ class _SeenStripes:
         leader_rack = self._offset = self._offset % len(self._rings)
         # A rack has no broker left when an epoch begins, if it was last used in the same epoch of the round before.
         if any(ring.epoch == self._epoch and ring.taken >= len(ring.brokers) for ring in self._rings):
-            taken = self._anyhow(replicas)
+            is_taken = self._takes_in_rings(replicas)
         else:
-            taken = self._takes_at(leader_rack, replicas[0]) and self._followers(replicas[1:], leader_rack)
+            is_taken = self._takes_at(leader_rack, replicas[0]) and self._followers(replicas[1:], leader_rack)
         self._epoch += 1
         self._offset += 1
-        return taken
+        return is_taken
 
-    def _anyhow(self, replicas: Sequence[int]) -> bool:
+    def _takes_in_rings(self, replicas: Sequence[int]) -> bool:
         """If used-up racks are skipped, the racks' places are unknown; checks only the order of each rack's brokers."""
         rings = [(self._rings[self._rack_of[broker]], broker) for broker in replicas]
         return all(ring.begin(self._epoch) and ring.takes(broker) for ring, broker in rings)
 
     def _followers(self, replicas: Sequence[int], leader_rack: int) -> bool:
         """One broker of each rack in turn; skips racks that have none left and, once, the leader's rack."""
-        at = (leader_rack + 1) % len(self._rings)
+        place = (leader_rack + 1) % len(self._rings)
         for broker in replicas:
-            while at in self._racks and not self._rings[self._racks[at]].begin(self._epoch):
-                at = (at + 1) % len(self._rings)
-            if not self._takes_at(at, broker):
+            while place in self._racks and not self._rings[self._racks[place]].begin(self._epoch):
+                place = (place + 1) % len(self._rings)
+            if not self._takes_at(place, broker):
                 return False
-            at = (at + 1) % len(self._rings)
+            place = (place + 1) % len(self._rings)
         return True
 
-    def _takes_at(self, at: int, broker: int) -> bool:
+    def _takes_at(self, place: int, broker: int) -> bool:
         """True if this broker's rack can be at this place, and the broker can be the rack's next one."""
         rack = self._rack_of[broker]
-        if at not in self._racks and rack in self._racks.values():
+        if place not in self._racks and rack in self._racks.values():
             return False
         ring = self._rings[rack]
-        return self._racks.setdefault(at, rack) == rack and ring.begin(self._epoch) and ring.takes(broker)
+        return self._racks.setdefault(place, rack) == rack and ring.begin(self._epoch) and ring.takes(broker)
 
     def _shuffle(self) -> None:
         self._racks, self._epoch = {}, 0

@@ -108,7 +108,7 @@ class Prices:
 
     def of_brokers(self, brokers: int) -> LongArray:
         """(1 + D, Bt): the prices of replicas and of each load, in 1 / GRAIN."""
-        return np.stack([GRAIN // self.grain * _by_broker(table, brokers) for table in self.tables[1:]])
+        return np.stack([GRAIN // self.grain * _broker_prices(table, brokers) for table in self.tables[1:]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +194,7 @@ class _Decided:
 
 def least(certificate: Certificate) -> int:
     """The bound in bytes (or replicas), at least 0: no plan that the certificate covers moves less."""
-    return _least_of(certificate, None if certificate.outside is None else certificate.outside.allowed)
+    return _whole_bound(certificate, None if certificate.outside is None else certificate.outside.allowed)
 
 
 def least_outside(facts: BoundFacts, outside: Outside) -> LeastOutside:
@@ -203,11 +203,11 @@ def least_outside(facts: BoundFacts, outside: Outside) -> LeastOutside:
     racks, allowed = every_rack(facts), replace(outside.allowed, loads=0, furthest=None)
     of_replicas, of_loads = [], []
     for each in outside.replicas:
-        there = allowed.beginning(each.lows)
-        nothing = replace(there, replicas=there.certain)
-        of_replicas.append(there.certain + _least(free, each.case, racks, _Decided(nothing)))
+        at_starts = allowed.beginning(each.lows)
+        no_slack = replace(at_starts, replicas=at_starts.certain)
+        of_replicas.append(at_starts.certain + _case_bound(free, each.case, racks, _Decided(no_slack)))
     for each in outside.loads:
-        of_loads.append(_least(free, each.case, racks, _Decided(allowed.beginning(each.lows))))
+        of_loads.append(_case_bound(free, each.case, racks, _Decided(allowed.beginning(each.lows))))
     return LeastOutside(min(of_replicas), min(of_loads))
 
 
@@ -216,14 +216,14 @@ def every_rack(facts: BoundFacts) -> tuple[int, ...]:
     return tuple(range(facts.least.shape[1]))
 
 
-def _least_of(certificate: Certificate, allowed: Allowed | None) -> int:
+def _whole_bound(certificate: Certificate, allowed: Allowed | None) -> int:
     facts = certificate.facts
     start = _Decided(None if allowed is None else allowed.beginning(certificate.lows))
     proven = max(
-        _least(facts, certificate.prices, every_rack(facts), start),
-        sum(_least(facts, part.case, part.racks, start) for part in certificate.parts),
+        _case_bound(facts, certificate.prices, every_rack(facts), start),
+        sum(_case_bound(facts, part.case, part.racks, start) for part in certificate.parts),
     )
-    return min([proven, *(_least_of(other, allowed) for other in certificate.others)])
+    return min([proven, *(_whole_bound(other, allowed) for other in certificate.others)])
 
 
 def leaves(case: Case) -> Iterator[Prices]:
@@ -244,37 +244,37 @@ def changed(case: Case, change: Callable[[Prices], Prices]) -> Case:
 
 def none_priced(facts: BoundFacts) -> Prices:
     """Prices of 0: their bound is what the racks, the brokers and the replication factors force."""
-    none = np.zeros((3, 0), np.int64)
-    return Prices(np.zeros((4, 0), np.int64), none, (none,) * len(facts.load_names))
+    empty = np.zeros((3, 0), np.int64)
+    return Prices(np.zeros((4, 0), np.int64), empty, (empty,) * len(facts.load_names))
 
 
 def price_at_edges(prices: LongArray, windows: LongArray) -> LongArray:
     """The table (…, price, edge) of the prices (…) that aren't 0, with windows (2, …)."""
-    at = np.nonzero(prices)
-    priced = prices[at]
-    return np.stack([*at, priced, np.where(priced > 0, windows[0][at], windows[1][at])]).astype(np.int64)
+    indices = np.nonzero(prices)
+    priced = prices[indices]
+    return np.stack([*indices, priced, np.where(priced > 0, windows[0][indices], windows[1][indices])]).astype(np.int64)
 
 
-def _least(facts: BoundFacts, case: Case, racks: tuple[int, ...], decided: _Decided) -> int:
+def _case_bound(facts: BoundFacts, case: Case, racks: tuple[int, ...], decided: _Decided) -> int:
     """A lower bound, at least 0, on the cost of these racks' brokers with the decided pairs."""
     if isinstance(case, Prices):
-        return max(0, _proven(facts, case, racks, decided))
+        return max(0, _price_bound(facts, case, racks, decided))
     pair = frozenset({(case.row, case.broker)})
     return min(
-        _least(facts, case.off, racks, replace(decided, off=decided.off | pair)),
-        _least(facts, case.on, racks, replace(decided, on=decided.on | pair)),
+        _case_bound(facts, case.off, racks, replace(decided, off=decided.off | pair)),
+        _case_bound(facts, case.on, racks, replace(decided, on=decided.on | pair)),
     )
 
 
-def _proven(facts: BoundFacts, prices: Prices, racks: tuple[int, ...], decided: _Decided) -> int:
+def _price_bound(facts: BoundFacts, prices: Prices, racks: tuple[int, ...], decided: _Decided) -> int:
     """The bound by these prices for these racks; huge if no choice fits the decided pairs."""
-    settled = np.zeros(len(facts.factors), dtype=bool)
-    settled[[row for row, _ in decided.on | decided.off]] = True
-    free = np.flatnonzero(~settled)
+    is_decided = np.zeros(len(facts.factors), dtype=bool)
+    is_decided[[row for row, _ in decided.on | decided.off]] = True
+    free = np.flatnonzero(~is_decided)
     chunks = [free[at : at + _CHUNK] for at in range(0, len(free), _CHUNK)]
-    here = np.isin(facts.racks, racks)
+    in_racks = np.isin(facts.racks, racks)
     # Prices times edges, in Python's integers, because they may exceed 64 bits.
-    edges = (table[-2:, here[table[-3]]].tolist() for table in prices.tables)
+    edges = (table[-2:, in_racks[table[-3]]].tolist() for table in prices.tables)
     total = sum(price * edge for table in edges for price, edge in zip(*table, strict=True))
     if decided.allowed is not None:
         total -= decided.allowed.cost(prices.tables, prices.of_replicas, prices.of_loads)
@@ -283,7 +283,7 @@ def _proven(facts: BoundFacts, prices: Prices, racks: tuple[int, ...], decided: 
         total -= _less_elsewhere(facts, prices)
     elif facts.together is not None and racks == every_rack(facts):
         total += _more_together(facts, prices, free[facts.together[free] >= 0])
-    rows = np.flatnonzero(settled)
+    rows = np.flatnonzero(is_decided)
     costs = _priced(facts, prices, rows).astype(object)
     for pairs, cost in ((decided.on, -_NEVER_EVER), (decided.off, _NEVER_EVER)):
         for row, broker in pairs:
@@ -297,42 +297,42 @@ def _more_together(facts: BoundFacts, prices: Prices, rows: IntArray) -> int:
     assert facts.together is not None
     slots, racks = np.unique(facts.together[rows], return_inverse=True)[1], every_rack(facts)
     costs, ranks = _priced(facts, prices, rows), facts.leader_ranks
-    apart = _cheapest(facts, costs, rows, racks).astype(object)
+    separate = _cheapest(facts, costs, rows, racks).astype(object)
     # Several replicas on brokers of lower rank are beyond 64 bits.
     costs = costs if ranks is None else costs.astype(object)
     # So cheap that a row's cheapest choice has it, unless the rack rule or `placement` forbid it there.
-    must = 2 * int(_NEVER) if costs.dtype != object else _NEVER_EVER << 40
-    more = np.zeros((len(facts.racks), int(slots.max(initial=-1)) + 1), dtype=object)
-    for broker, of_slots in enumerate(more):
-        here = costs.copy()
-        here[:, broker] -= must
+    discount = 2 * int(_NEVER) if costs.dtype != object else _NEVER_EVER << 40
+    rises = np.zeros((len(facts.racks), int(slots.max(initial=-1)) + 1), dtype=object)
+    for broker, of_slots in enumerate(rises):
+        shifted = costs.copy()
+        shifted[:, broker] -= discount
         if ranks is not None:
-            here[(ranks < ranks[:, [broker]])[facts.topics[rows]]] += _NEVER_EVER
-        np.add.at(of_slots, slots, _cheapest(facts, here, rows, racks) + must - apart)
+            shifted[(ranks < ranks[:, [broker]])[facts.topics[rows]]] += _NEVER_EVER
+        np.add.at(of_slots, slots, _cheapest(facts, shifted, rows, racks) + discount - separate)
     # If no broker may have all rows, nothing is known of such plans.
-    return sum(each for each in more.min(axis=0).tolist() if each < int(_NEVER) // 4)
+    return sum(each for each in rises.min(axis=0).tolist() if each < int(_NEVER) // 4)
 
 
 def _less_elsewhere(facts: BoundFacts, prices: Prices) -> int:
     """How much less the topics' parts of the bound are at the start that proves the least, for all brokers."""
-    first = least = _of_topics(facts, prices, TopicStart(np.unique(facts.topics), prices.topic_replicas))
+    first = least = _topic_bounds(facts, prices, TopicStart(np.unique(facts.topics), prices.topic_replicas))
     for start in prices.starts:
-        there = _of_topics(facts, prices, start)
-        least = np.where(np.isin(np.arange(len(least)), start.topics), np.minimum(least, there), least)
+        elsewhere = _topic_bounds(facts, prices, start)
+        least = np.where(np.isin(np.arange(len(least)), start.topics), np.minimum(least, elsewhere), least)
     return sum((first - least).tolist())
 
 
-def _of_topics(facts: BoundFacts, prices: Prices, start: TopicStart) -> LongArray:
+def _topic_bounds(facts: BoundFacts, prices: Prices, start: TopicStart) -> LongArray:
     """(T,): the parts of a bound, in Python's integers, of the topics with these prices; of others, their edges'."""
     tables = (prices.topic_replicas, *(each.topic_replicas for each in prices.starts))
     # Topics whose partitions may not move have edges too.
     last = max(int(each.max(initial=-1)) for each in (facts.topics, *(table[0] for table in tables)))
-    parts, mine = np.zeros(last + 1, dtype=object), start.topic_replicas
-    np.add.at(parts, mine[0], mine[2].astype(object) * mine[3])
-    there = replace(prices, topic_replicas=start.topic_replicas)
+    parts, cells = np.zeros(last + 1, dtype=object), start.topic_replicas
+    np.add.at(parts, cells[0], cells[2].astype(object) * cells[3])
+    at_start = replace(prices, topic_replicas=start.topic_replicas)
     free = np.flatnonzero(np.isin(facts.topics, start.topics))
     for rows in (free[at : at + _CHUNK] for at in range(0, len(free), _CHUNK)):
-        costs = _cheapest(facts, _priced(facts, there, rows), rows, every_rack(facts))
+        costs = _cheapest(facts, _priced(facts, at_start, rows), rows, every_rack(facts))
         np.add.at(parts, facts.topics[rows], costs.astype(object))
     return parts
 
@@ -343,23 +343,23 @@ def _cheapest(facts: BoundFacts, costs: LongArray, rows: IntArray, racks: tuple[
     Over all racks, a row has as many replicas as its replication factor. Over some racks, it has as many as they must
     hold, and more replicas of negative cost, up to as many as they may hold.
     """
-    kinds, left = facts.kinds[rows], facts.factors[rows].astype(np.int64)
+    kinds, remaining = facts.kinds[rows], facts.factors[rows].astype(np.int64)
     # The cost that the racks force on each row, and the costs of its other possible choices.
     forced, choices = np.zeros(len(costs), dtype=costs.dtype), []
     never = _NEVER_EVER if costs.dtype == object else _NEVER
     for rack in racks:
         ascending = np.sort(costs[:, facts.racks == rack], axis=1)
-        at = np.arange(ascending.shape[1])
+        rank_index = np.arange(ascending.shape[1])
         must, may = facts.least[kinds, rack][:, None], facts.most[kinds, rack][:, None]
-        forced += np.where(at < must, ascending, 0).sum(axis=1)
-        left -= np.minimum(must[:, 0], ascending.shape[1])
-        choices.append(np.where((at >= must) & (at < may), ascending, never))
+        forced += np.where(rank_index < must, ascending, 0).sum(axis=1)
+        remaining -= np.minimum(must[:, 0], ascending.shape[1])
+        choices.append(np.where((rank_index >= must) & (rank_index < may), ascending, never))
     spare = np.concatenate(choices, axis=1)
     if len(racks) < facts.least.shape[1]:
         return forced + np.minimum(spare, 0).sum(axis=1)
     spare.sort(axis=1)
-    taken = np.where(np.arange(spare.shape[1]) < left[:, None], spare, 0)
-    return forced + taken.sum(axis=1)
+    chosen = np.where(np.arange(spare.shape[1]) < remaining[:, None], spare, 0)
+    return forced + chosen.sum(axis=1)
 
 
 def _priced(facts: BoundFacts, prices: Prices, rows: IntArray) -> LongArray:
@@ -372,21 +372,21 @@ def _priced(facts: BoundFacts, prices: Prices, rows: IntArray) -> LongArray:
     largest += _largest(prices.topic_replicas[-2:-1])
     largest += sum(_largest(load) * _largest(table[-2:-1]) for load, table in tables)
     # No sum over a row's replicas may exceed 64 bits.
-    number = np.int64 if largest * (1 + int(facts.factors.max(initial=0))) < int(_NEVER) else object
-    topics, costs, home = facts.topics[rows], facts.costs[rows].astype(number), facts.home[rows]
-    by_cell = np.zeros((int(facts.topics.max(initial=0)) + 1, len(facts.racks)), dtype=number)
+    number_type = np.int64 if largest * (1 + int(facts.factors.max(initial=0))) < int(_NEVER) else object
+    topics, costs, home = facts.topics[rows], facts.costs[rows].astype(number_type), facts.home[rows]
+    by_cell = np.zeros((int(facts.topics.max(initial=0)) + 1, len(facts.racks)), dtype=number_type)
     cells = prices.topic_replicas[:, prices.topic_replicas[0] < len(by_cell)]
     by_cell[cells[0], cells[1]] = cells[2]
-    priced = prices.grain * costs[:, None] - by_cell[topics] - _by_broker(prices.replicas, len(facts.racks))
-    at, slots = np.nonzero(home >= 0)
-    priced[at, home[at, slots]] += prices.grain * (facts.home_costs[rows][at, slots] - costs[at])
+    priced = prices.grain * costs[:, None] - by_cell[topics] - _broker_prices(prices.replicas, len(facts.racks))
+    indices, slots = np.nonzero(home >= 0)
+    priced[indices, home[indices, slots]] += prices.grain * (facts.home_costs[rows][indices, slots] - costs[indices])
     for load, table in zip(facts.loads, prices.loads, strict=True):
-        priced -= load[rows, None].astype(number) * _by_broker(table, len(facts.racks))
+        priced -= load[rows, None].astype(number_type) * _broker_prices(table, len(facts.racks))
     if facts.forbidden is not None:
         # Dearer than anything else. A row needs no more replicas in a rack than it may have brokers there.
-        never = facts.forbidden[topics]
-        never[at, home[at, slots]] = False
-        priced[never] = _NEVER_EVER if number is object else _NEVER
+        is_forbidden = facts.forbidden[topics]
+        is_forbidden[indices, home[indices, slots]] = False
+        priced[is_forbidden] = _NEVER_EVER if number_type is object else _NEVER
     return priced
 
 
@@ -394,7 +394,7 @@ def _largest(values: LongArray) -> int:
     return max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
 
-def _by_broker(table: LongArray, brokers: int) -> LongArray:
+def _broker_prices(table: LongArray, brokers: int) -> LongArray:
     priced = np.zeros(brokers, dtype=np.int64)
     priced[table[0]] = table[1]
     return priced

@@ -39,7 +39,7 @@ from planner.strategies.flow.tie_breaking_exchanges import ties_broken
 from planner.strategies.lagrangian_bound import GRAIN, Certificate, least
 from planner.strategies.load_windows.balanced_placement import even
 from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads
-from planner.strategies.load_windows.certificates import Question, certified, outside_more
+from planner.strategies.load_windows.certificates import Question, certified, is_further_outside
 from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram
 from planner.strategies.load_windows.window_positions import BestPosition, Started, best_position
 from planner.strategies.work_limits import ASKED, Effort, Worth
@@ -47,7 +47,7 @@ from planner.strategies.work_limits import ASKED, Effort, Worth
 # Prices of loads may add up to three times the bytes to a cost, in units of 1 / GRAIN.
 _ROOM = 4 * GRAIN
 # What is given up, one after the other, for a plan that fills no disk above its limit.
-_WIDER = (
+_WIDENINGS = (
     ("disk", NO_TOLERANCE),
     ("topic_replicas", NO_TOLERANCE),
     ("replicas", Tolerance("percent", 25)),
@@ -75,7 +75,7 @@ class Proposal(NamedTuple):
     wider: tuple[str, ...] = ()
 
 
-class _Asked(NamedTuple):
+class _Query(NamedTuple):
     """The question: the problem with its layout, the windows of the balance, and those of each scenario.
 
     `of_bytes`: some of these windows are of bytes or traffic in, which the flow alone doesn't keep. `exactly`: the
@@ -85,14 +85,14 @@ class _Asked(NamedTuple):
     problem: Problem
     balance: Balance
     layout: Layout
-    wanted: Windows
-    grown: Sequence[Scenario]
+    windows: Windows
+    scenarios: Sequence[Scenario]
     of_bytes: bool
     exactly: bool
 
-    def loads(self, wanted: Windows) -> ByteLoads:
+    def loads(self, windows: Windows) -> ByteLoads:
         """The loads that have windows."""
-        return byte_loads(self.problem, self.layout, wanted, self.grown)
+        return byte_loads(self.problem, self.layout, windows, self.scenarios)
 
 
 class _Replicas(NamedTuple):
@@ -100,7 +100,7 @@ class _Replicas(NamedTuple):
 
     problem: Problem
     layout: Layout
-    found: BestPosition
+    position: BestPosition
     assignment: IntArray
     ties_proven: bool
 
@@ -123,29 +123,31 @@ class Shared:
 class Assigned(NamedTuple):
     """The optimum's assignment (P, W), before its bound is computed."""
 
-    asked: _Asked
+    asked: _Query
     replicas: _Replicas
     assignment: IntArray
     wider: tuple[str, ...] = ()
 
     def proven(self, *, certify: bool = False) -> Proposal:
         """The assignment with the least that any plan moves, and with a certificate if that is asked for or needed."""
-        problem, layout, found = self.asked.problem, self.asked.layout, self.replicas.found
-        best = found.best
+        problem, layout, position = self.asked.problem, self.asked.layout, self.replicas.position
+        best = position.best
         # Caps on leaders and common leaders may move replicas afterwards, and new partitions are placed anew.
-        after = problem.caps is not None or problem.together is not None or problem.is_new.any()
-        made = Proposal(self.assignment, ties_proven=self.replicas.ties_proven and not after, wider=self.wider)
-        loads = byte_loads(problem, layout, best.wanted, self.asked.grown)
+        later = problem.caps is not None or problem.together is not None or problem.is_new.any()
+        proposal = Proposal(self.assignment, ties_proven=self.replicas.ties_proven and not later, wider=self.wider)
+        loads = byte_loads(problem, layout, best.windows, self.asked.scenarios)
         question = Question(problem, layout, self.asked.balance, loads, self.asked.exactly)
         certify |= self.asked.exactly and problem.together is not None
-        if len(layout.rows) and (certify or best.evened is not None or outside_more(question, found, self.assignment)):
-            certificate = certified(question, found, self.assignment, exactly=certify and self.asked.exactly)
+        if len(layout.rows) and (
+            certify or best.evened is not None or is_further_outside(question, position, self.assignment)
+        ):
+            certificate = certified(question, position, self.assignment, exactly=certify and self.asked.exactly)
             bound = least(certificate)
             in_bytes, in_replicas = (bound, UNKNOWN) if certificate.facts.measure == "bytes" else (0, bound)
-            return made._replace(least_bytes=in_bytes, least_replicas=in_replicas, certificate=certificate)
+            return proposal._replace(least_bytes=in_bytes, least_replicas=in_replicas, certificate=certificate)
         # The relaxed placement has the least cost of all starts; if windows can't hold, that may be above the plan's.
-        costs = [each.placed.solved.cost for each in (best, *([found.relaxed.started] if found.relaxed else []))]
-        return made._replace(least_bytes=layout.bytes_of(min(costs)), least_replicas=layout.replicas_of(min(costs)))
+        costs = [each.placed.solved.cost for each in (best, *([position.relaxed.started] if position.relaxed else []))]
+        return proposal._replace(least_bytes=layout.bytes_of(min(costs)), least_replicas=layout.replicas_of(min(costs)))
 
 
 def solve(
@@ -164,160 +166,162 @@ def assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared
 
     If it fills a disk above its limit, windows are widened until it doesn't; if that doesn't help, they aren't.
     """
-    found, names = _assigned(problem, balance, seed, worth, shared), tuple[str, ...]()
-    for name, wider in _WIDER if _overfull(problem, found.assignment) else ():
-        asked = getattr(balance, name)
-        if asked == NO_TOLERANCE or (asked.kind == wider.kind == "percent" and asked.value >= wider.value):
+    result, names = _assign(problem, balance, seed, worth, shared), tuple[str, ...]()
+    for name, wider in _WIDENINGS if _overfills_disk(problem, result.assignment) else ():
+        tolerance = getattr(balance, name)
+        if tolerance == NO_TOLERANCE or (tolerance.kind == wider.kind == "percent" and tolerance.value >= wider.value):
             continue
         balance, names = replace(balance, **{name: wider}), (*names, name)
-        looser = _assigned(problem, balance, seed, worth, Shared())
-        if not _overfull(problem, looser.assignment):
+        looser = _assign(problem, balance, seed, worth, Shared())
+        if not _overfills_disk(problem, looser.assignment):
             return looser._replace(wider=tuple(dict.fromkeys(names)))
-    return found
+    return result
 
 
-def _overfull(problem: Problem, assignment: IntArray) -> bool:
+def _overfills_disk(problem: Problem, assignment: IntArray) -> bool:
     """True if an assignment (P, W) fills a disk above its limit, everything may move, and all limits have room."""
     limits = problem.disk_limit_bytes[problem.targets]
-    held, limited = loads(problem, assignment)[0], limits >= 0
-    room = not limited.all() or held.sum() <= limits.sum()
-    return problem.rebalance == "all" and bool(room and (held > limits)[limited].any())
+    disk_bytes, limited = loads(problem, assignment)[0], limits >= 0
+    has_room = not limited.all() or disk_bytes.sum() <= limits.sum()
+    return problem.rebalance == "all" and bool(has_room and (disk_bytes > limits)[limited].any())
 
 
-def _assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared: Shared) -> Assigned:
+def _assign(problem: Problem, balance: Balance, seed: int, worth: Worth, shared: Shared) -> Assigned:
     """The assignment for a balance."""
-    wanted, grown = windows(problem, balance), scenarios(replace(problem, balance=balance))
-    every = (wanted, *(scenario.windows for scenario in grown))
-    of_bytes = any(each.disk is not None or each.network_in is not None for each in every)
+    target_windows, growth = windows(problem, balance), scenarios(replace(problem, balance=balance))
+    all_windows = (target_windows, *(scenario.windows for scenario in growth))
+    of_bytes = any(each.disk is not None or each.network_in is not None for each in all_windows)
     last = None if shared.last is None or not shared.last.serves(problem) else shared.last
     layout = lay_out(problem, seed, _ROOM if of_bytes else 1) if last is None else last.layout
-    asked = _Asked(problem, balance, layout, wanted, grown, of_bytes, worth == ASKED)
+    query = _Query(problem, balance, layout, target_windows, growth, of_bytes, worth == ASKED)
     if last is None:
-        found = _cheapest(asked, Effort.of(worth, len(layout.rows) * len(layout.targets)))
-        last = _Replicas(problem, layout, found, *_replicas(asked, found.best, today(problem)))
+        position = _cheapest_position(query, Effort.of(worth, len(layout.rows) * len(layout.targets)))
+        last = _Replicas(problem, layout, position, *_choose_replicas(query, position.best, today(problem)))
     shared.last = last
     # The starts of the windows of replicas were chosen together with the placement.
-    begun, assignment = last.found.best.wanted, last.assignment
-    wanted = replace(wanted, replicas=begun.replicas, topic_replicas=begun.topic_replicas)
+    chosen, assignment = last.position.best.windows, last.assignment
+    target_windows = replace(target_windows, replicas=chosen.replicas, topic_replicas=chosen.topic_replicas)
     for step in STEPS:
-        assignment = step(asked, wanted, assignment)
-    return Assigned(asked, last, assignment)
+        assignment = step(query, target_windows, assignment)
+    return Assigned(query, last, assignment)
 
 
-def _cheapest(asked: _Asked, effort: Effort) -> BestPosition:
+def _cheapest_position(query: _Query, effort: Effort) -> BestPosition:
     """The flow's placement at the cheapest start of its windows, brought into the windows of bytes."""
-    problem, balance, layout, wanted, grown, of_bytes, _ = asked
+    problem, balance, layout, windows, growth, of_bytes, _ = query
     return best_position(
         problem,
         balance,
         layout,
-        wanted,
-        byte_loads(problem, layout, wanted, grown),
-        lambda wanted, placed, effort, begun: (
-            even(problem, layout, wanted, placed, grown, effort, begun) if of_bytes and len(layout.rows) else None
+        windows,
+        byte_loads(problem, layout, windows, growth),
+        lambda windows, placed, effort, best_so_far: (
+            even(problem, layout, windows, placed, growth, effort, best_so_far)
+            if of_bytes and len(layout.rows)
+            else None
         ),
         effort,
     )
 
 
-def _replicas(asked: _Asked, best: Started, assignment: IntArray) -> tuple[IntArray, bool]:
+def _choose_replicas(query: _Query, best: Started, assignment: IntArray) -> tuple[IntArray, bool]:
     """The placed replicas; of equal cost, those that keep more leaders and touch fewer partitions. True: proven."""
-    wanted, placed, evened = best
+    windows, placed, evened = best
     chosen, proven = placed.chosen if evened is None else evened.chosen, False
     if evened is None or (
-        asked.exactly
-        and copied(asked.problem, asked.layout, chosen) == copied(asked.problem, asked.layout, placed.chosen)
+        query.exactly
+        and copied(query.problem, query.layout, chosen) == copied(query.problem, query.layout, placed.chosen)
     ):
-        tied, of_ties = ties_broken(asked.problem, asked.layout, wanted, placed, exactly=asked.exactly)
-        loads = asked.loads(wanted)
+        tied, of_ties = ties_broken(query.problem, query.layout, windows, placed, exactly=query.exactly)
+        loads = query.loads(windows)
         # If the best of all that cost as little is within the windows of bytes, it is the best of those within them.
-        if evened is None or loads.within(asked.layout.numbered(tied)):
+        if evened is None or loads.within(query.layout.numbered(tied)):
             chosen, proven = tied, of_ties
-    assignment[asked.layout.rows] = chosen
+    assignment[query.layout.rows] = chosen
     return assignment, proven
 
 
-def _leaders(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
+def _choose_leaders(query: _Query, windows: Windows, assignment: IntArray) -> IntArray:
     """Chooses preferred leaders, in sync if possible, by a second flow. Only `max_leaders` or `apart` move data."""
-    placed = leaders.leadable(asked.problem, assignment, wanted)
-    return leaders.order(asked.problem, placed, wanted, asked.grown)
+    leadable = leaders.leadable(query.problem, assignment, windows)
+    return leaders.order(query.problem, leadable, windows, query.scenarios)
 
 
-def _new_partitions(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
+def _place_new(query: _Query, windows: Windows, assignment: IntArray) -> IntArray:
     """New partitions cost nothing wherever they go: they make loads, leaders and topics more even."""
-    if not asked.problem.is_new.any():
+    if not query.problem.is_new.any():
         return assignment
-    problem = replace(asked.problem, balance=asked.balance)
-    return new_partition_placement.levelled(problem, assignment, wanted)
+    problem = replace(query.problem, balance=query.balance)
+    return new_partition_placement.levelled(problem, assignment, windows)
 
 
-def _together(asked: _Asked, wanted: Windows, assignment: IntArray) -> IntArray:
+def _bring_together(query: _Query, windows: Windows, assignment: IntArray) -> IntArray:
     """One leader for the partitions of each slot, whatever that copies."""
-    if asked.problem.together is None:
+    if query.problem.together is None:
         return assignment
-    made = []
-    program = CommonLeaderProgram.of(asked.problem, asked.layout, wanted, asked.loads(wanted), asked=asked.exactly)
+    candidates = []
+    program = CommonLeaderProgram.of(query.problem, query.layout, windows, query.loads(windows), exactly=query.exactly)
     chosen = None if program is None else program.cheapest()
     if chosen is not None:
-        brought = assignment.copy()
-        brought[asked.layout.rows] = chosen
-        made.append(_led_together(asked, wanted, brought, assignment))
+        joined = assignment.copy()
+        joined[query.layout.rows] = chosen
+        candidates.append(_lead_slots(query, windows, joined, assignment))
     # Little work on a program may find less than no program.
-    if not made or not asked.exactly or any(_missed(asked, wanted, made[0])[:2]):
-        made.append(_led_together(asked, wanted, assignment, assignment))
-    return min(made, key=lambda each: _missed(asked, wanted, each))
+    if not candidates or not query.exactly or any(_missed(query, windows, candidates[0])[:2]):
+        candidates.append(_lead_slots(query, windows, assignment, assignment))
+    return min(candidates, key=lambda each: _missed(query, windows, each))
 
 
-def _led_together(asked: _Asked, wanted: Windows, assignment: IntArray, cheapest: IntArray) -> IntArray:
+def _lead_slots(query: _Query, windows: Windows, assignment: IntArray, cheapest: IntArray) -> IntArray:
     """The assignment (P, W) with one leader for the partitions of each slot; `cheapest` is without that rule."""
-    problem, layout = asked.problem, asked.layout
-    placed, led = led_together(problem, assignment, wanted)
-    placed = leaders.leadable(problem, placed, wanted, led)
-    made = leaders.order(problem, placed, wanted, asked.grown, led)
-    if np.array_equal(placed, cheapest) or asked.of_bytes or wanted.network_out is not None:
-        return made
-    around = placed_around(problem, layout, wanted, placed, led)
+    problem, layout = query.problem, query.layout
+    replicas, must = led_together(problem, assignment, windows)
+    replicas = leaders.leadable(problem, replicas, windows, must)
+    ordered = leaders.order(problem, replicas, windows, query.scenarios, must)
+    if np.array_equal(replicas, cheapest) or query.of_bytes or windows.network_out is not None:
+        return ordered
+    around = placed_around(problem, layout, windows, replicas, must)
     # The other replicas may allow fewer choices of leaders, or none that keeps the caps.
     try:
-        other = leaders.order(problem, around, wanted, asked.grown, led)
+        reordered = leaders.order(problem, around, windows, query.scenarios, must)
     except InfeasibleError:
-        return made
-    return min(made, other, key=lambda each: outside_and_copied(problem, layout, wanted, each))
+        return ordered
+    return min(ordered, reordered, key=lambda each: outside_and_copied(problem, layout, windows, each))
 
 
-def placed_around(problem: Problem, layout: Layout, wanted: Windows, placed: IntArray, led: IntArray) -> IntArray:
+def placed_around(problem: Problem, layout: Layout, windows: Windows, assignment: IntArray, must: IntArray) -> IntArray:
     """The replicas (P, W) that miss the windows least, then copy the fewest bytes, with one of each partition on the
-    broker that must lead it, `led` (P,), -1: any. Those in `placed` if that can't be found.
+    broker that must lead it, `must` (P,), -1: any. Those in `assignment` if that can't be found.
     """
-    brokers = layout.numbered(led[layout.rows])
+    brokers = layout.numbered(must[layout.rows])
     rows = np.flatnonzero(brokers >= 0)
     racks = layout.racks[brokers[rows]]
     # The layout says enough only if a rack holds one replica of a partition.
-    anew = problem.rebalance == "all" and problem.leader_ranks is None and not problem.is_new.any()
-    if not anew or layout.replaced.any() or (layout.most[rows, racks] > 1).any():
-        return placed
+    may_place = problem.rebalance == "all" and problem.leader_ranks is None and not problem.is_new.any()
+    if not may_place or layout.replaced.any() or (layout.most[rows, racks] > 1).any():
+        return assignment
     around = _without_settled(layout, brokers)
-    chosen, _ = ties_broken(problem, around, wanted, place(problem, around, wanted))
-    found = placed.copy()
-    found[layout.rows] = chosen
-    found[layout.rows[rows], around.factors[rows]] = layout.targets[brokers[rows]]
-    return found
+    chosen, _ = ties_broken(problem, around, windows, place(problem, around, windows))
+    result = assignment.copy()
+    result[layout.rows] = chosen
+    result[layout.rows[rows], around.factors[rows]] = layout.targets[brokers[rows]]
+    return result
 
 
-def _missed(asked: _Asked, wanted: Windows, assignment: IntArray) -> tuple[int, bool, int]:
+def _missed(query: _Query, windows: Windows, assignment: IntArray) -> tuple[int, bool, int]:
     """As `outside_and_copied`; in the middle: True if loads are outside of their windows."""
-    outside, moved = outside_and_copied(asked.problem, asked.layout, wanted, assignment)
-    return outside, not asked.loads(wanted).within(asked.layout.numbered(assignment[asked.layout.rows])), moved
+    outside, moved = outside_and_copied(query.problem, query.layout, windows, assignment)
+    return outside, not query.loads(windows).within(query.layout.numbered(assignment[query.layout.rows])), moved
 
 
-def outside_and_copied(problem: Problem, layout: Layout, wanted: Windows, assignment: IntArray) -> tuple[int, int]:
+def outside_and_copied(problem: Problem, layout: Layout, windows: Windows, assignment: IntArray) -> tuple[int, int]:
     """How far the counts of an assignment (P, W) are outside of the windows by weight, and the bytes that it copies."""
     outside = 0
-    for held, of_brokers, of_topics in (
-        (assignment, wanted.replicas, wanted.topic_replicas),
-        (assignment[:, :1], wanted.leaders, wanted.topic_leaders),
+    for replica_lists, of_brokers, of_topics in (
+        (assignment, windows.replicas, windows.topic_replicas),
+        (assignment[:, :1], windows.leaders, windows.topic_leaders),
     ):
-        cells = counts_by_group(problem, held, problem.topic_of, len(problem.topic_names))
+        cells = counts_by_group(problem, replica_lists, problem.topic_of, len(problem.topic_names))
         outside += int(excess(of_brokers, cells.sum(axis=0), BROKER_PRICE))
         outside += 0 if of_topics is None else int(excess(of_topics, cells, TOPIC_PRICE).sum())
     return outside, copied(problem, layout, assignment[layout.rows])
@@ -326,17 +330,19 @@ def outside_and_copied(problem: Problem, layout: Layout, wanted: Windows, assign
 def _without_settled(layout: Layout, brokers: IntArray) -> Layout:
     """The layout without each row's replica on its broker (M,), -1: none. That replica counts as fixed there."""
     rows = np.flatnonzero(brokers >= 0)
-    on, racks = brokers[rows], layout.racks[brokers[rows]]
+    settled_brokers, racks = brokers[rows], layout.racks[brokers[rows]]
     factors, fixed, (least, most) = layout.factors.copy(), layout.fixed_cells.copy(), (layout.least, layout.most)
     factors[rows] -= 1
-    np.add.at(fixed, (layout.topics[rows], on), 1)
-    one = np.zeros_like(most)
-    one[rows, racks] = 1
+    np.add.at(fixed, (layout.topics[rows], settled_brokers), 1)
+    taken = np.zeros_like(most)
+    taken[rows, racks] = 1
     # A rack with its replica has no room for another, not even one that is there today.
-    full = np.take_along_axis(most - one, layout.racks[layout.home], axis=1) == 0
+    full = np.take_along_axis(most - taken, layout.racks[layout.home], axis=1) == 0
     home = np.where((brokers >= 0)[:, None] & full, -1, layout.home)
-    return replace(layout, factors=factors, fixed_cells=fixed, least=(least - one).clip(0), most=most - one, home=home)
+    return replace(
+        layout, factors=factors, fixed_cells=fixed, least=(least - taken).clip(0), most=most - taken, home=home
+    )
 
 
 # The steps, in order, from an assignment (P, W) with all replicas placed to the plan's assignment.
-STEPS: tuple[Callable[[_Asked, Windows, IntArray], IntArray], ...] = (_leaders, _new_partitions, _together)
+STEPS: tuple[Callable[[_Query, Windows, IntArray], IntArray], ...] = (_choose_leaders, _place_new, _bring_together)

@@ -294,6 +294,6 @@ def test_targets_are_kept_where_disks_have_no_room_for_all(monkeypatch: pytest.M
     """No other targets help, so none are tried."""
     problem = problem_of(no_racks(1, 2), {"t": [(1,), (1,), (1,), (2,)]}, sizes=4, balance=balance_of(0, 1, 1))
     problem = replace(problem, disk_limit_bytes=np.array([12, 3]))
-    monkeypatch.setattr(optimum, "_WIDER", None)
+    monkeypatch.setattr(optimum, "_WIDENINGS", None)
     held = on_all_brokers(problem, solve(problem, problem.balance).assignment, problem.leaders)[0]
     assert [2, 2] == held.tolist()

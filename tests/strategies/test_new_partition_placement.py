@@ -223,7 +223,7 @@ def fillings(draw: st.DrawFn) -> Filling:
         least=one,
         most=one,
         cells=np.zeros((1, brokers), dtype=np.int64),
-        held=counts,
+        counts=counts,
         topic_windows=np.stack([np.zeros((1, brokers)), np.full((1, brokers), 9)]).astype(np.int64),
         windows=window,
         weights=np.ones(brokers, dtype=np.int64),
@@ -234,7 +234,7 @@ def fillings(draw: st.DrawFn) -> Filling:
 def _far(filling: Filling, added: LongArray) -> tuple[int, int]:
     """How far brokers are outside their windows, and how uneven they are, as sums of squares."""
     low, high = filling.windows
-    counts = filling.held + added
+    counts = filling.counts + added
     outside = np.maximum(low - counts, 0) + np.maximum(counts - high, 0)
     return int((outside**2).sum()), int((counts**2).sum())
 

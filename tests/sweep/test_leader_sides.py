@@ -118,8 +118,8 @@ def test_leaders_of_large_clusters_are_apart_for_nothing() -> None:
 def test_replicas_are_placed_once_for_all_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     """If windows of bytes can't hold, placing replicas once gives the same sides and proofs as solving each split."""
     rng, placements, of_splits = np.random.default_rng(25), list[int](), list[int]()
-    placed, tried = optimum._cheapest, apart_sides._plan_split
-    monkeypatch.setattr(optimum, "_cheapest", lambda *asked: placements.append(1) or placed(*asked))
+    placed, tried = optimum._cheapest_position, apart_sides._plan_split
+    monkeypatch.setattr(optimum, "_cheapest_position", lambda *asked: placements.append(1) or placed(*asked))
     monkeypatch.setattr(apart_sides, "OTHERS", Worth(4_000, 0))
     for _ in range(5):
         lists = {name: [rng.choice((1, 2, 3, 4), 2, replace=False).tolist() for _ in range(3)] for name in NAMES}

@@ -37,17 +37,17 @@ def solve(
     several_prices = len(layout.group_racks) > layout.most.shape[1] or np.ptp(layout.enter_costs, axis=1).any()
     if not len(layout.rows) or several_prices or not attainable(layout, windows[0]):
         return None
-    kept = per_rack(layout, *np.nonzero(layout.home >= 0))
+    in_racks = per_rack(layout, *np.nonzero(layout.home >= 0))
     # Topics in full: at first those with a row that can't keep all its replicas.
-    missing = layout.factors - kept.sum(axis=1)
-    too_few_left = np.maximum(layout.least - kept, 0).sum(axis=1) > missing
+    missing = layout.factors - in_racks.sum(axis=1)
+    too_few_left = np.maximum(layout.least - in_racks, 0).sum(axis=1) > missing
     full = np.zeros(layout.topic_count, dtype=bool)
-    full[layout.topics[(kept > layout.most).any(axis=1) | too_few_left]] = True
+    full[layout.topics[(in_racks > layout.most).any(axis=1) | too_few_left]] = True
     while np.count_nonzero(full[layout.topics]) <= MOST_IN_FULL * len(layout.rows):
-        solved = Solved.of(layout, windows, kept, full)
+        solved = Solved.of(layout, windows, in_racks, full)
         if solved is None:
             return None
-        entered, failed = _given_back(layout, solved, full)
+        entered, failed = _dealt_to_rows(layout, solved, full)
         if not failed.any():
             return as_full_flow(layout, network, replace(solved, entered=entered))
         full |= failed
@@ -58,7 +58,7 @@ def attainable(layout: Layout, cells: min_cost_flow.Windowed) -> bool:
     """False if a topic's window on a broker asks for more replicas than could stay, and none may enter."""
     if layout.forbidden is None:
         return True
-    enough = cells.low.reshape(layout.forbidden.shape) <= layout.held_cells
+    enough = cells.low.reshape(layout.forbidden.shape) <= layout.home_cells
     return bool(enough[layout.forbidden].all())
 
 
@@ -86,35 +86,40 @@ class Solved:
 
     @staticmethod
     def of(
-        layout: Layout, windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed], kept: LongArray, full: BoolArray
+        layout: Layout,
+        windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed],
+        in_racks: LongArray,
+        full: BoolArray,
     ) -> Solved | None:
         """The optimum of the network with these topics in full; None if the windows can't all hold."""
         nodes = Nodes(layout.topic_count, layout.most.shape[1], len(layout.targets))
         bounds = windows[0].bounds.reshape(2, nodes.topics, nodes.brokers)
-        small = _Small.of(layout, bounds, kept, full, nodes)
-        large = TopicsInFull.of(layout, bounds, full, nodes)
-        supplies = np.concatenate([small.supplies, large.supplies])
+        condensed = _CondensedArcs.of(layout, bounds, in_racks, full, nodes)
+        in_full = TopicsInFull.of(layout, bounds, full, nodes)
+        supplies = np.concatenate([condensed.supplies, in_full.supplies])
         supplies[nodes.sink] = -int(layout.factors.sum())
         brokers = nodes.broker(np.arange(nodes.brokers))
         in_all = replace(windows[1], tails=brokers, heads=np.full_like(brokers, nodes.sink))
         # A replica that changes racks costs 1 more; all these together cost less than the smallest difference of other
         # costs. Costs are rounded down by as many bits as this needs to fit the solver.
-        factor, shift = small.crossings + 1, 0
-        dearest = max(int(arcs.costs.max(initial=0)) for arcs in (small.leave, large.arcs))
+        factor, shift = condensed.crossings + 1, 0
+        dearest = max(int(arcs.costs.max(initial=0)) for arcs in (condensed.leave, in_full.arcs))
         while (dearest >> shift) * factor > min_cost_flow.largest_cost(len(supplies)):
             shift += 1
-        leave, plain = (replace(arcs, costs=(arcs.costs >> shift) * factor) for arcs in (small.leave, large.arcs))
-        arcs = min_cost_flow.join(leave, small.take, small.cross, small.back, plain)
-        solved = min_cost_flow.solve(arcs, (large.cells, in_all), supplies)
+        leave, plain = (replace(arcs, costs=(arcs.costs >> shift) * factor) for arcs in (condensed.leave, in_full.arcs))
+        arcs = min_cost_flow.join(leave, condensed.take, condensed.cross, condensed.back, plain)
+        solved = min_cost_flow.solve(arcs, (in_full.cells, in_all), supplies)
         if solved is None:
             return None
-        leave_units, take_units, _ = np.split(solved.units, np.cumsum([len(small.leaving[0]), len(small.taking[0])]))
-        stays, left = small.stays.copy(), leave_units > 0
-        stays[small.leaving[0][left], small.leaving[1][left]] = False
+        leave_units, take_units, _ = np.split(
+            solved.units, np.cumsum([len(condensed.leaving[0]), len(condensed.taking[0])])
+        )
+        stays, is_left = condensed.stays.copy(), leave_units > 0
+        stays[condensed.leaving[0][is_left], condensed.leaving[1][is_left]] = False
         arriving = np.zeros((nodes.topics, nodes.brokers), dtype=np.int32)
-        arriving[small.taking] = take_units
-        condensed = Solved(stays, np.zeros(layout.enter_costs.shape, dtype=np.int32), arriving, shift)
-        return large.added(condensed, solved.units)
+        arriving[condensed.taking] = take_units
+        result = Solved(stays, np.zeros(layout.enter_costs.shape, dtype=np.int32), arriving, shift)
+        return in_full.added(result, solved.units)
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,7 @@ class Nodes:
 
 
 @dataclass(frozen=True, eq=False)
-class _Small:
+class _CondensedArcs:
     """The condensed topics' arcs: `leave` of replicas that may leave (row, slot), `take` of (topic, broker) that may
     take more, `cross` from pools to hubs, and `back`. `stays` (M, W0) are all replicas that could stay. At most
     `crossings` replicas pay for changing racks.
@@ -161,31 +166,31 @@ class _Small:
     crossings: int
 
     @staticmethod
-    def of(layout: Layout, bounds: LongArray, kept: LongArray, full: BoolArray, nodes: Nodes) -> _Small:
+    def of(layout: Layout, bounds: LongArray, in_racks: LongArray, full: BoolArray, nodes: Nodes) -> _CondensedArcs:
         """The arcs of all topics that aren't in full, for windows (2, T, Bt)."""
         stays = (layout.home >= 0) & ~full[layout.topics][:, None]
-        at = np.nonzero(stays)
-        held = sums_at((nodes.topics, nodes.brokers), (layout.topics[at[0]], layout.home[at]))
-        spare = np.where(full[:, None], 0, held - bounds)
-        leaving, leave = _leave(layout, at, spare, nodes)
+        replicas = np.nonzero(stays)
+        counts = sums_at((nodes.topics, nodes.brokers), (layout.topics[replicas[0]], layout.home[replicas]))
+        spare = np.where(full[:, None], 0, counts - bounds)
+        leaving, leave = _leaving_arcs(layout, replicas, spare, nodes)
         low, high = may_take(layout, spare)
         taking = np.nonzero(high)
         pools = nodes.pool(taking[0], layout.racks[taking[1]])
         take = min_cost_flow.arcs(pools, nodes.broker(taking[1]), high[taking], 0, low[taking])
-        missing = np.where(full[layout.topics], 0, layout.factors - kept.sum(axis=1))
+        missing = np.where(full[layout.topics], 0, layout.factors - in_racks.sum(axis=1))
         supplies = sums_at(nodes.sink + 1, nodes.hub(layout.topics), missing)
-        supplies[nodes.broker(np.arange(nodes.brokers))] = held.sum(axis=0)
-        cross, back, few = _through_hubs(layout, kept, full, nodes)
-        crossings = int(few[layout.topics[leaving[0]]].sum() + missing[few[layout.topics]].sum())
-        return _Small(leave, take, cross, back, leaving, taking, stays, supplies, crossings)
+        supplies[nodes.broker(np.arange(nodes.brokers))] = counts.sum(axis=0)
+        cross, back, few_rows = _through_hubs(layout, in_racks, full, nodes)
+        crossings = int(few_rows[layout.topics[leaving[0]]].sum() + missing[few_rows[layout.topics]].sum())
+        return _CondensedArcs(leave, take, cross, back, leaving, taking, stays, supplies, crossings)
 
 
-def _leave(
-    layout: Layout, at: tuple[IntArray, ...], spare: LongArray, nodes: Nodes
+def _leaving_arcs(
+    layout: Layout, replicas: tuple[IntArray, ...], spare: LongArray, nodes: Nodes
 ) -> tuple[tuple[IntArray, ...], min_cost_flow.Arcs]:
     """The arcs of replicas that may leave: the cheapest that windows can spare; replicas above windows must leave."""
-    rows, brokers = at[0], layout.home[at]
-    costs = layout.enter_costs[rows, 0] - layout.keep_costs[at]
+    rows, brokers = replicas[0], layout.home[replicas]
+    costs = layout.enter_costs[rows, 0] - layout.keep_costs[replicas]
     cells = layout.topics[rows].astype(np.int64) * nodes.brokers + brokers
     order = np.lexsort((costs, cells))
     cells = cells[order]
@@ -195,11 +200,11 @@ def _leave(
     heads = nodes.pool(layout.topics[rows[chosen]], layout.racks[brokers[chosen]])
     low = (rank < must)[rank < most]
     leave = min_cost_flow.arcs(nodes.broker(brokers[chosen]), heads, 1, costs[chosen], low.astype(np.int64))
-    return tuple(axis[chosen] for axis in at), leave
+    return tuple(axis[chosen] for axis in replicas), leave
 
 
 def _through_hubs(
-    layout: Layout, kept: LongArray, full: BoolArray, nodes: Nodes
+    layout: Layout, in_racks: LongArray, full: BoolArray, nodes: Nodes
 ) -> tuple[min_cost_flow.Arcs, min_cost_flow.Arcs, BoolArray]:
     """Arcs from pools to hubs and back, limited by what the rows may lose in one rack and have room for in another.
 
@@ -209,13 +214,13 @@ def _through_hubs(
     pools, hubs = nodes.pool(topics, racks), nodes.hub(topics)
     out, into = (
         topic_sums(layout.topics, room.clip(min=0), nodes.topics)[topics, racks]
-        for room in (kept - layout.least, layout.most - kept)
+        for room in (in_racks - layout.least, layout.most - in_racks)
     )
-    few = np.bincount(layout.topics, minlength=nodes.topics) <= FEW_ROWS
+    few_rows = np.bincount(layout.topics, minlength=nodes.topics) <= FEW_ROWS
     return (
-        min_cost_flow.arcs(pools, hubs, out, few[topics].astype(np.int64)),
+        min_cost_flow.arcs(pools, hubs, out, few_rows[topics].astype(np.int64)),
         min_cost_flow.arcs(hubs, pools, into, 0),
-        few,
+        few_rows,
     )
 
 
@@ -226,13 +231,13 @@ def topic_sums(topics: IntArray, values: LongArray, count: int) -> LongArray:
 
 @dataclass(frozen=True, eq=False)
 class TopicsInFull:
-    """The topics in full: the layout and network of their rows `at`. `used` are the network's arcs that don't belong to
+    """The topics in full: the layout and network of their `rows`. `used` are the network's arcs that don't belong to
     other topics; `arcs`, `cells` and `supplies` use the node numbers of the whole network.
     """
 
     layout: Layout
     network: Network
-    at: IntArray
+    rows: IntArray
     used: IntArray
     arcs: min_cost_flow.Arcs
     cells: min_cost_flow.Windowed
@@ -241,9 +246,9 @@ class TopicsInFull:
     @staticmethod
     def of(layout: Layout, bounds: LongArray, full: BoolArray, nodes: Nodes) -> TopicsInFull:
         """The network of these topics; its pools and brokers are those of the whole network."""
-        at = np.flatnonzero(full[layout.topics])
-        part = layout.part(at)
-        network = Network.of(part, np.zeros(len(at), dtype=bool))
+        rows = np.flatnonzero(full[layout.topics])
+        part = layout.part(rows)
+        network = Network.of(part, np.zeros(len(rows), dtype=bool))
         topics, brokers = np.flatnonzero(full), np.arange(nodes.brokers)
         numbers = _renumbered(part, topics, nodes)
         plain = network.arcs
@@ -253,23 +258,23 @@ class TopicsInFull:
         cells = numbers[part.cell(topics[:, None], brokers)].ravel()
         heads = np.tile(nodes.broker(brokers), len(topics))
         low, high = bounds[:, full].reshape(2, -1)
-        nothing, anything = np.zeros_like(low), np.full_like(low, UNCAPPED)
+        zeros, uncapped = np.zeros_like(low), np.full_like(low, UNCAPPED)
         supplies = np.zeros(part.first_pool + len(cells), dtype=np.int64)
-        supplies[: len(at)] = part.factors
-        windowed = min_cost_flow.Windowed(cells, heads, low, high, nothing, nothing, 1, anything)
-        return TopicsInFull(part, network, at, used, arcs, windowed, supplies)
+        supplies[: len(rows)] = part.factors
+        windowed = min_cost_flow.Windowed(cells, heads, low, high, zeros, zeros, 1, uncapped)
+        return TopicsInFull(part, network, rows, used, arcs, windowed, supplies)
 
     def added(self, solved: Solved, units: LongArray) -> Solved:
         """The condensed topics' solution, completed by that of these topics, whose arcs are the last of `units`."""
-        whole = np.zeros(len(self.network.arcs.tails), dtype=np.int64)
-        whole[self.used] = units[len(units) - len(self.used) :]
-        decided, entered_here, arriving = self.network.read(whole)
+        all_units = np.zeros(len(self.network.arcs.tails), dtype=np.int64)
+        all_units[self.used] = units[len(units) - len(self.used) :]
+        decided, entered_here, arriving = self.network.read(all_units)
         entered, stays = solved.entered.copy(), solved.stays.copy()
-        entered[self.at] = entered_here
+        entered[self.rows] = entered_here
         rows, slots = np.nonzero(self.layout.home >= 0)
         width = len(self.layout.targets)
         homes = rows.astype(np.int64) * width + self.layout.home[rows, slots]
-        stays[self.at[rows], slots] = np.isin(homes, decided[0].astype(np.int64) * width + decided[1])
+        stays[self.rows[rows], slots] = np.isin(homes, decided[0].astype(np.int64) * width + decided[1])
         return replace(solved, stays=stays, entered=entered, arriving=solved.arriving + arriving)
 
 
@@ -286,34 +291,34 @@ def _renumbered(part: Layout, topics: IntArray, nodes: Nodes) -> IntArray:
     return numbers
 
 
-def _given_back(layout: Layout, solved: Solved, full: BoolArray) -> tuple[IntArray, BoolArray]:
+def _dealt_to_rows(layout: Layout, solved: Solved, full: BoolArray) -> tuple[IntArray, BoolArray]:
     """Each row's entering replicas per rack (M, R); the topics (T,) with some that the rack rule lets no row take.
 
     A flow assigns them, from the condensed rows to those pools of their topics in whose racks the rows have room.
     """
-    kept = per_rack(layout, *np.nonzero(solved.stays))
-    missing = np.where(full[layout.topics], 0, layout.factors - kept.sum(axis=1))
+    in_racks = per_rack(layout, *np.nonzero(solved.stays))
+    missing = np.where(full[layout.topics], 0, layout.factors - in_racks.sum(axis=1))
     movers = np.flatnonzero(missing)
     topics = layout.topics[movers]
-    sure = np.maximum(layout.least[movers] - kept[movers], 0)
-    room = np.maximum(layout.most[movers] - kept[movers], 0) - sure
+    certain = np.maximum(layout.least[movers] - in_racks[movers], 0)
+    room = np.maximum(layout.most[movers] - in_racks[movers], 0) - certain
     arrivals = sums_at((layout.most.shape[1], layout.topic_count), layout.racks, solved.arriving.T).T
     arrivals[full] = 0
-    left = arrivals - topic_sums(topics, sure, len(arrivals))
-    given = dealt_to_racks(topics, missing[movers] - sure.sum(axis=1), room, left)
+    open_arrivals = arrivals - topic_sums(topics, certain, len(arrivals))
+    dealt = dealt_to_racks(topics, missing[movers] - certain.sum(axis=1), room, open_arrivals)
     entered = solved.entered.copy()
-    entered[movers] = sure + given
-    return entered, (topic_sums(topics, given, len(arrivals)) != left).any(axis=1)
+    entered[movers] = certain + dealt
+    return entered, (topic_sums(topics, dealt, len(arrivals)) != open_arrivals).any(axis=1)
 
 
 def dealt_to_racks(topics: IntArray, units: LongArray, room: LongArray, arrivals: LongArray) -> LongArray:
     """(K, R): `units` (K,) dealt to racks with `room` (K, R), within `arrivals` (T, R) unless they need all room."""
     if (room.sum(axis=1) == units).all():
         return room
-    given, (rows, to) = np.zeros(room.shape, dtype=np.int64), np.nonzero(room)
-    pools = topics[rows] * room.shape[1] + to
-    given[rows, to] = min_cost_flow.largest_flow(units, (rows, pools, room[rows, to]), arrivals.ravel())
-    return given
+    dealt, (rows, racks) = np.zeros(room.shape, dtype=np.int64), np.nonzero(room)
+    pools = topics[rows] * room.shape[1] + racks
+    dealt[rows, racks] = min_cost_flow.largest_flow(units, (rows, pools, room[rows, racks]), arrivals.ravel())
+    return dealt
 
 
 def as_full_flow(layout: Layout, network: Network, solved: Solved) -> min_cost_flow.Flow:

@@ -127,29 +127,29 @@ def solve(
     supplies (nodes,): positive sends, negative receives. If `excess_factor` is None, the windows are hard; otherwise a
     unit of excess costs its window's price times this factor. CostRangeError if the costs are too large.
     """
-    beyond = [] if excess_factor is None else [_excess(w, excess_factor) for w in windowed]
-    inside = _inside(windowed)
-    parts = [plain, *inside, *beyond]
+    excess_arcs = [] if excess_factor is None else [_excess_arcs(w, excess_factor) for w in windowed]
+    window_arcs = _window_arcs(windowed)
+    parts = [plain, *window_arcs, *excess_arcs]
     if max(int(part.costs.max(initial=0)) for part in parts) > largest_cost(len(supplies)):
         raise CostRangeError
-    carried = _carried(parts, supplies)
-    if carried is None:
+    part_units = _solve_parts(parts, supplies)
+    if part_units is None:
         return None
-    units, within = carried[0], carried[1 : 1 + len(inside)]
-    taken = [each.reshape(2, len(EXCESS_STEPS), -1) for each in carried[1 + len(inside) :]]
+    units, inside_units = part_units[0], part_units[1 : 1 + len(window_arcs)]
+    excess_units = [each.reshape(2, len(EXCESS_STEPS), -1) for each in part_units[1 + len(window_arcs) :]]
     weights = np.array([step for _, step in EXCESS_STEPS])
-    weighed = (int((each.sum(axis=(0, 2)) * weights).sum()) for each in taken)
+    weighed = (int((each.sum(axis=(0, 2)) * weights).sum()) for each in excess_units)
     excess = sum(weight * w.price for w, weight in zip(windowed, weighed, strict=False))
-    through = tuple(each + _beyond(units_beyond) for each, units_beyond in zip_longest(within, taken))
+    through = tuple(each + _net(units_beyond) for each, units_beyond in zip_longest(inside_units, excess_units))
     cost = int((units * plain.costs).sum())
-    return Flow(units, cost, excess, through, excess_factor=excess_factor, beyond=tuple(taken))
+    return Flow(units, cost, excess, through, excess_factor=excess_factor, beyond=tuple(excess_units))
 
 
-def _inside(windowed: Sequence[Windowed]) -> list[Arcs]:
+def _window_arcs(windowed: Sequence[Windowed]) -> list[Arcs]:
     return [arcs(w.tails, w.heads, w.high, 0, w.low) for w in windowed]
 
 
-def _carried(parts: Sequence[Arcs], supplies: LongArray) -> list[LongArray] | None:
+def _solve_parts(parts: Sequence[Arcs], supplies: LongArray) -> list[LongArray] | None:
     """The units (K,) on the arcs of each part in the cheapest flow with these supplies; None if there is no flow."""
     solver = min_cost_flow.SimpleMinCostFlow()
     net = supplies.astype(np.int64)
@@ -170,19 +170,19 @@ def _carried(parts: Sequence[Arcs], supplies: LongArray) -> list[LongArray] | No
     return [each + part.lows for each, part in zip(units, parts, strict=True)]
 
 
-def _whole(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow) -> tuple[Arcs, LongArray]:
+def _network(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow) -> tuple[Arcs, LongArray]:
     """All arcs of a solved network and the units on them (K,): plain arcs, windows, then the arcs beyond windows.
 
     The arcs have the costs that were minimized.
     """
     plain = replace(plain, costs=(plain.costs >> solved.shift) * solved.cost_factor)
-    inside = _inside(windowed)
+    window_arcs = _window_arcs(windowed)
     if solved.excess_factor is None:
-        return join(plain, *inside), np.concatenate([solved.units, *solved.through])
-    outside = [_excess(w, solved.excess_factor) for w in windowed]
-    within = [carried - _beyond(taken) for carried, taken in zip(solved.through, solved.beyond, strict=True)]
-    taken = [each.ravel() for each in solved.beyond]
-    return join(plain, *inside, *outside), np.concatenate([solved.units, *within, *taken])
+        return join(plain, *window_arcs), np.concatenate([solved.units, *solved.through])
+    excess_arcs = [_excess_arcs(w, solved.excess_factor) for w in windowed]
+    inside_units = [carried - _net(beyond) for carried, beyond in zip(solved.through, solved.beyond, strict=True)]
+    excess_units = [each.ravel() for each in solved.beyond]
+    return join(plain, *window_arcs, *excess_arcs), np.concatenate([solved.units, *inside_units, *excess_units])
 
 
 def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray, solved: Flow) -> LongArray:
@@ -191,32 +191,32 @@ def potentials(plain: Arcs, windowed: tuple[Windowed, ...], supplies: LongArray,
     They belong to the costs that were minimized, which include the price of excess.
     """
     # The network is the largest object here, so no variable holds it.
-    return _shortest(_residual(*_whole(plain, windowed, solved)), len(supplies)) << np.int64(solved.shift)
+    return _shortest(_residual(*_network(plain, windowed, solved)), len(supplies)) << np.int64(solved.shift)
 
 
 def _residual(network: Arcs, units: LongArray) -> list[IntArray | LongArray]:
     """The residual arcs, on which a flow (K,) can still change: tails, heads, costs."""
-    more, less = units < network.capacities, units > network.lows
+    can_rise, can_fall = units < network.capacities, units > network.lows
     return [
-        np.concatenate([network.tails[more], network.heads[less]]),
-        np.concatenate([network.heads[more], network.tails[less]]),
-        np.concatenate([network.costs[more], -network.costs[less]]),
+        np.concatenate([network.tails[can_rise], network.heads[can_fall]]),
+        np.concatenate([network.heads[can_rise], network.tails[can_fall]]),
+        np.concatenate([network.costs[can_rise], -network.costs[can_fall]]),
     ]
 
 
-def _shortest(ways: list[IntArray | LongArray], nodes: int) -> LongArray:
+def _shortest(residual: list[IntArray | LongArray], nodes: int) -> LongArray:
     """The shortest distances (nodes,) by Bellman-Ford over arcs; their tails, heads and costs are sorted here."""
-    by_head = np.argsort(ways[1], kind="stable")
-    for at, each in enumerate(ways):
-        ways[at] = each[by_head]
-    tails, heads, costs = ways
+    by_head = np.argsort(residual[1], kind="stable")
+    for index, each in enumerate(residual):
+        residual[index] = each[by_head]
+    tails, heads, costs = residual
     first = np.flatnonzero(np.diff(heads, prepend=-1))
     ends = heads[first]
     distances = np.zeros(nodes, dtype=np.int64)
     for _ in range(nodes):
-        along = distances[tails]
-        along += costs
-        nearer = np.minimum.reduceat(along, first) if len(first) else np.zeros(0, dtype=np.int64)
+        lengths = distances[tails]
+        lengths += costs
+        nearer = np.minimum.reduceat(lengths, first) if len(first) else np.zeros(0, dtype=np.int64)
         if not (better := nearer < distances[ends]).any():
             break
         distances[ends[better]] = nearer[better]
@@ -234,8 +234,8 @@ def solve_excess_first(plain: Arcs, windowed: tuple[Windowed, ...], supplies: Lo
     hard = solve(plain, windowed, supplies)
     if hard is not None:
         return hard
-    free = replace(plain, costs=np.zeros_like(plain.costs))
-    least = solve(free, windowed, supplies, excess_factor=1)
+    costless = replace(plain, costs=np.zeros_like(plain.costs))
+    least = solve(costless, windowed, supplies, excess_factor=1)
     if least is None:
         return None
 
@@ -295,9 +295,9 @@ def _raised_until(solve_at: Callable[[int], Flow | None], enough: Callable[[Flow
         factor *= 16
 
 
-def _beyond(taken: LongArray | None) -> LongArray | int:
+def _net(excess_units: LongArray | None) -> LongArray | int:
     """Units (K,) beyond a window, negative below it, from (2, steps, K)."""
-    return 0 if taken is None else taken[0].sum(axis=0) - taken[1].sum(axis=0)
+    return 0 if excess_units is None else excess_units[0].sum(axis=0) - excess_units[1].sum(axis=0)
 
 
 def opened(window: Windowed) -> Windowed:
@@ -305,21 +305,21 @@ def opened(window: Windowed) -> Windowed:
     return replace(window, low=np.zeros_like(window.low), high=window.most)
 
 
-def _excess(window: Windowed, factor: int) -> Arcs:
+def _excess_arcs(window: Windowed, factor: int) -> Arcs:
     """Arcs for units beyond the window: in steps above `high`, and backwards in steps from `low` down to 0."""
     room = np.where(window.most < UNCAPPED, window.most - window.high, UNCAPPED)
-    up = _steps(window.tails, window.heads, window.over, room, window.price * factor)
-    down = _steps(window.heads, window.tails, window.under, window.low, window.price * factor)
-    return join(up, down)
+    above = _steps(window.tails, window.heads, window.over, room, window.price * factor)
+    below = _steps(window.heads, window.tails, window.under, window.low, window.price * factor)
+    return join(above, below)
 
 
-def _steps(tails: IntArray, heads: IntArray, spent: LongArray, left: LongArray, price: int) -> Arcs:
-    """K arcs per step, for `left` (K,) units beyond the `spent` (K,) ones, which have used up the cheaper steps."""
+def _steps(tails: IntArray, heads: IntArray, used: LongArray, left: LongArray, price: int) -> Arcs:
+    """K arcs per step, for `left` (K,) units beyond the `used` (K,) ones, which have used up the cheaper steps."""
     units, weights = np.array(EXCESS_STEPS, dtype=np.int64).T[:, :, None]
-    room = units - (spent - (units.cumsum(axis=0) - units)).clip(0, units)
-    taken = (left - (room.cumsum(axis=0) - room)).clip(0, room)
+    room = units - (used - (units.cumsum(axis=0) - units)).clip(0, units)
+    capacities = (left - (room.cumsum(axis=0) - room)).clip(0, room)
     tails, heads = (np.tile(each, len(EXCESS_STEPS)) for each in (tails, heads))
-    return arcs(tails, heads, taken.ravel(), np.repeat(weights * price, len(taken[0])))
+    return arcs(tails, heads, capacities.ravel(), np.repeat(weights * price, len(capacities[0])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,15 +342,15 @@ class Face:
 
     def cheapest(self, costs: LongArray) -> Face:
         """The face of the flows with the least total of these costs (K,) per unit; no cost is negative."""
-        at = np.flatnonzero(self.free)
-        if not costs[at].any():
+        indices = np.flatnonzero(self.free)
+        if not costs[indices].any():
             return self
-        nodes, numbers = np.unique(np.concatenate([self.tails[at], self.heads[at]]), return_inverse=True)
+        nodes, numbers = np.unique(np.concatenate([self.tails[indices], self.heads[indices]]), return_inverse=True)
         tails, heads = numbers.reshape(2, -1).astype(np.int32)
-        network = Arcs(tails, heads, self.high[at], costs[at], self.low[at])
-        best = _optimal_face(network, cheapest(network, self.units[at]), len(nodes))
+        network = Arcs(tails, heads, self.high[indices], costs[indices], self.low[indices])
+        best = _optimal_face(network, cheapest(network, self.units[indices]), len(nodes))
         low, high, all_units = self.low.copy(), self.high.copy(), self.units.copy()
-        low[at], high[at], all_units[at] = best.low, best.high, best.units
+        low[indices], high[indices], all_units[indices] = best.low, best.high, best.units
         return replace(self, low=low, high=high, units=all_units)
 
     def fixed(self, mask: BoolArray) -> Face:
@@ -360,7 +360,7 @@ class Face:
 
 def face_of(plain: Arcs, windowed: tuple[Windowed, ...], solved: Flow, nodes: int) -> Face:
     """The optimal face of a solved network: its plain arcs first, then those of each window."""
-    return _optimal_face(*_whole(plain, windowed, solved), nodes)
+    return _optimal_face(*_network(plain, windowed, solved), nodes)
 
 
 def _optimal_face(arcs: Arcs, units: LongArray, nodes: int) -> Face:
@@ -369,24 +369,24 @@ def _optimal_face(arcs: Arcs, units: LongArray, nodes: int) -> Face:
     # cycle, from a source that has an arc of cost 0 to every node.
     prices = _shortest(_residual(arcs, units), nodes)
     tight = arcs.costs + prices[arcs.tails] == prices[arcs.heads]
-    more, less = tight & (units < arcs.capacities), tight & (units > arcs.lows)
-    tails = np.concatenate([arcs.tails[more], arcs.heads[less]])
-    heads = np.concatenate([arcs.heads[more], arcs.tails[less]])
+    can_rise, can_fall = tight & (units < arcs.capacities), tight & (units > arcs.lows)
+    tails = np.concatenate([arcs.tails[can_rise], arcs.heads[can_fall]])
+    heads = np.concatenate([arcs.heads[can_rise], arcs.tails[can_fall]])
     graph = scipy.sparse.coo_matrix((np.ones(len(tails), dtype=np.int8), (tails, heads)), shape=(nodes, nodes))
-    part = scipy.sparse.csgraph.connected_components(graph.tocsr(), directed=True, connection="strong")[1]
-    free = (more | less) & (part[arcs.tails] == part[arcs.heads])
+    components = scipy.sparse.csgraph.connected_components(graph.tocsr(), directed=True, connection="strong")[1]
+    free = (can_rise | can_fall) & (components[arcs.tails] == components[arcs.heads])
     return Face(arcs.tails, arcs.heads, np.where(free, arcs.lows, units), np.where(free, arcs.capacities, units), units)
 
 
-def largest_flow(given: LongArray, pairs: tuple[IntArray, IntArray, LongArray], taken: LongArray) -> LongArray:
+def largest_flow(supplies: LongArray, pairs: tuple[IntArray, IntArray, LongArray], demands: LongArray) -> LongArray:
     """Units (K,) of the largest flow from givers (N,) to takers (M,) over pairs: giver, taker and capacity of each."""
-    solver, source, sink = max_flow.SimpleMaxFlow(), len(given) + len(taken), len(given) + len(taken) + 1
-    givers, takers = np.split(np.arange(source, dtype=np.int32), [len(given)])
-    solver.add_arcs_with_capacity(np.full_like(givers, source), givers, given)
-    at = solver.add_arcs_with_capacity(pairs[0].astype(np.int32), takers[pairs[1]], pairs[2])
-    solver.add_arcs_with_capacity(takers, np.full_like(takers, sink), taken.clip(min=0))
+    solver, source, sink = max_flow.SimpleMaxFlow(), len(supplies) + len(demands), len(supplies) + len(demands) + 1
+    givers, takers = np.split(np.arange(source, dtype=np.int32), [len(supplies)])
+    solver.add_arcs_with_capacity(np.full_like(givers, source), givers, supplies)
+    pair_arcs = solver.add_arcs_with_capacity(pairs[0].astype(np.int32), takers[pairs[1]], pairs[2])
+    solver.add_arcs_with_capacity(takers, np.full_like(takers, sink), demands.clip(min=0))
     solver.solve(source, sink)
-    return solver.flows(at)
+    return solver.flows(pair_arcs)
 
 
 def cheapest(arcs: Arcs, units: LongArray) -> LongArray:
@@ -394,6 +394,6 @@ def cheapest(arcs: Arcs, units: LongArray) -> LongArray:
     nodes, numbers = np.unique(np.concatenate([arcs.tails, arcs.heads]), return_inverse=True)
     tails, heads = numbers.reshape(2, -1).astype(np.int32)
     supplies = sums_at(len(nodes), tails, units) - sums_at(len(nodes), heads, units)
-    found = _carried([replace(arcs, tails=tails, heads=heads)], supplies)
-    assert found is not None, "the flow with these units exists"
-    return found[0]
+    part_units = _solve_parts([replace(arcs, tails=tails, heads=heads)], supplies)
+    assert part_units is not None, "the flow with these units exists"
+    return part_units[0]

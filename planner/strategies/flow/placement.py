@@ -37,33 +37,33 @@ class Placed:
         return self.solved.excess + int(sum(certain))
 
 
-def place(problem: Problem, layout: Layout, wanted: Windows, own: BoolArray | None = None) -> Placed:
+def place(problem: Problem, layout: Layout, windows: Windows, own_rows: BoolArray | None = None) -> Placed:
     """The cheapest placement at the least excess over the windows; costs come first unless `rebalance` is `all`.
 
-    Rows of the mask `own` (M,) have an arc to each broker from the start. InfeasibleError if no assignment keeps the
-    replication factors on the target brokers.
+    Rows of the mask `own_rows` (M,) have an arc to each broker from the start. InfeasibleError if no assignment keeps
+    the replication factors on the target brokers.
     """
-    own = np.zeros(len(layout.rows), dtype=bool) if own is None else own
-    windows = windowed(layout, wanted)
+    own_rows = np.zeros(len(layout.rows), dtype=bool) if own_rows is None else own_rows
+    limits = windowed(layout, windows)
     while True:
-        network = Network.of(layout, own)
+        network = Network.of(layout, own_rows)
         # Unless `rebalance` is `all`, bytes come before windows. Rows with their own arcs can't be condensed.
         solved = None
-        if problem.rebalance == "all" and not own.any():
-            solved = condensed_network.solve(layout, network, windows) or priced_network.solve(layout, network, windows)
+        if problem.rebalance == "all" and not own_rows.any():
+            solved = condensed_network.solve(layout, network, limits) or priced_network.solve(layout, network, limits)
         if solved is None:
             arcs, supplies = network.arcs, network.supplies
             if len(supplies) > _MANY_NODES:
                 give_back()
             solve = min_cost_flow.solve_excess_first if problem.rebalance == "all" else min_cost_flow.solve_cost_first
-            solved = solve(arcs, windows, supplies)
+            solved = solve(arcs, limits, supplies)
         if solved is None:
             raise InfeasibleError(_why_infeasible(problem, layout))
-        kept, entered, arriving = network.read(solved.units)
-        chosen, undealt = deal(layout, kept, entered, arriving, problem.width)
+        decided, entered, arriving = network.read(solved.units)
+        chosen, undealt = deal(layout, decided, entered, arriving, problem.width)
         if not undealt.any():
-            return Placed(chosen, network, windows, solved)
-        own = own | undealt
+            return Placed(chosen, network, limits, solved)
+        own_rows = own_rows | undealt
 
 
 def _why_infeasible(problem: Problem, layout: Layout) -> str:
@@ -73,21 +73,21 @@ def _why_infeasible(problem: Problem, layout: Layout) -> str:
         rules.append("an even spread over racks (rack_aware)")
     if problem.caps is not None:
         rules.append("max_replicas")
-    closed = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
+    cordoned = [] if problem.cordoned is None else problem.broker_ids[problem.cordoned & problem.targets].tolist()
     return (
         f"no assignment keeps {enumerated(rules)} on the brokers that stay; "
         f"{counted(count, 'broker')} {'is' if count == 1 else 'are'} left for a replication factor of up to "
         f"{layout.factors.max(initial=0)}"
-        + (f", and new replicas can't go to {brokers(closed)} (cordoned.log.dirs)" if closed else "")
+        + (f", and new replicas can't go to {brokers(cordoned)} (cordoned.log.dirs)" if cordoned else "")
     )
 
 
 def on_brokers(layout: Layout, chosen: IntArray) -> BoolArray:
     """(M, Bt): True if a row of replicas (M, W), as brokers of the problem, has one on a broker of the flow."""
-    on = np.zeros((len(chosen), len(layout.targets)), dtype=bool)
+    is_on = np.zeros((len(chosen), len(layout.targets)), dtype=bool)
     rows, slots = np.nonzero(chosen >= 0)
-    on[rows, layout.here[chosen[rows, slots]]] = True
-    return on
+    is_on[rows, layout.numbers[chosen[rows, slots]]] = True
+    return is_on
 
 
 def copied(problem: Problem, layout: Layout, chosen: IntArray) -> int:
@@ -97,20 +97,20 @@ def copied(problem: Problem, layout: Layout, chosen: IntArray) -> int:
     return int(copies.sum(axis=1) @ layout.copy_bytes)
 
 
-def widened(layout: Layout, wanted: Windows, placed: Placed) -> Windows:
+def widened(layout: Layout, windows: Windows, placed: Placed) -> Windows:
     """The windows; those of counts are widened to contain a placement, if it couldn't meet them all."""
     topic_units, broker_units = placed.solved.through
-    here = np.argsort(layout.order)
-    cells = (topic_units.reshape(layout.fixed_cells.shape) + layout.fixed_cells)[:, here]
-    held = (broker_units + layout.fixed_cells.sum(axis=0))[here]
+    to_targets = np.argsort(layout.order)
+    cells = (topic_units.reshape(layout.fixed_cells.shape) + layout.fixed_cells)[:, to_targets]
+    counts = (broker_units + layout.fixed_cells.sum(axis=0))[to_targets]
     return replace(
-        wanted, topic_replicas=as_wide(wanted.topic_replicas, cells), replicas=as_wide(wanted.replicas, held)
+        windows, topic_replicas=as_wide(windows.topic_replicas, cells), replicas=as_wide(windows.replicas, counts)
     )
 
 
-def as_wide(window: LongArray, held: LongArray) -> LongArray:
-    """The window (2, …), widened to contain `held` (…)."""
-    return np.stack([np.minimum(window[0], held), np.maximum(window[1], held)])
+def as_wide(window: LongArray, counts: LongArray) -> LongArray:
+    """The window (2, …), widened to contain `counts` (…)."""
+    return np.stack([np.minimum(window[0], counts), np.maximum(window[1], counts)])
 
 
 def deal(
@@ -137,25 +137,25 @@ def _deal_evenly(layout: Layout, decided: IntArray, entered: IntArray, arriving:
     """At most one entering replica per (row, group), and no other there: the group's emptiest broker takes it."""
     rows, groups = np.nonzero(entered)
     load = np.bincount(decided[1], weights=layout.size_bytes[decided[0]], minlength=len(layout.targets)).tolist()
-    left = arriving.tolist()
+    room = arriving.tolist()
     # By topic and group: the brokers that have room left, ascending.
-    roomy: dict[tuple[int, int], list[int]] = {}
+    open_brokers: dict[tuple[int, int], list[int]] = {}
     for topic, broker in np.argwhere(arriving > 0).tolist():
-        roomy.setdefault((topic, int(layout.groups[broker])), []).append(broker)
-    taken = np.empty(len(rows), dtype=np.int32)
+        open_brokers.setdefault((topic, int(layout.groups[broker])), []).append(broker)
+    dealt = np.empty(len(rows), dtype=np.int32)
     topics, sizes = layout.topics[rows], layout.size_bytes[rows]
     order = np.lexsort((groups, rows, -sizes))
     # Python lists, because for so few brokers at a time arrays take several times as long.
     of_rows = zip(*(each[order].tolist() for each in (topics, groups, sizes)), strict=True)
-    for at, (topic, group, size) in zip(order.tolist(), of_rows, strict=True):
-        brokers = roomy[topic, group]
+    for index, (topic, group, size) in zip(order.tolist(), of_rows, strict=True):
+        brokers = open_brokers[topic, group]
         broker = min(brokers, key=load.__getitem__)
-        taken[at] = broker
+        dealt[index] = broker
         load[broker] += size
-        left[topic][broker] -= 1
-        if not left[topic][broker]:
+        room[topic][broker] -= 1
+        if not room[topic][broker]:
             brokers.remove(broker)
-    return np.stack([rows, taken]).astype(np.int32)
+    return np.stack([rows, dealt]).astype(np.int32)
 
 
 def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving: IntArray) -> IntArray:
@@ -164,19 +164,19 @@ def _deal_by_flow(layout: Layout, decided: IntArray, entered: IntArray, arriving
     # A pair (place in `entering`, broker) may be dealt if the row enters the broker's group, the topic has room on the
     # broker, and the row isn't on it already.
     may_deal = (entered[entering][:, layout.groups] > 0) & (arriving[layout.topics[entering]] > 0)
-    place = np.full(len(layout.rows), -1, dtype=np.int64)
-    place[entering] = np.arange(len(entering))
-    mine = place[decided[0]] >= 0
-    may_deal[place[decided[0][mine]], decided[1][mine]] = False
-    at, brokers = np.nonzero(may_deal)
+    places = np.full(len(layout.rows), -1, dtype=np.int64)
+    places[entering] = np.arange(len(entering))
+    is_entering = places[decided[0]] >= 0
+    may_deal[places[decided[0][is_entering]], decided[1][is_entering]] = False
+    indices, brokers = np.nonzero(may_deal)
     pairs = (
-        at * entered.shape[1] + layout.groups[brokers],
-        layout.topics[entering[at]] * len(layout.targets) + brokers,
-        np.ones(len(at), dtype=np.int64),
+        indices * entered.shape[1] + layout.groups[brokers],
+        layout.topics[entering[indices]] * len(layout.targets) + brokers,
+        np.ones(len(indices), dtype=np.int64),
     )
-    given, taken = (each.ravel().astype(np.int64) for each in (entered[entering], arriving))
-    chosen = min_cost_flow.largest_flow(given, pairs, taken) > 0
-    return np.stack([entering[at[chosen]], brokers[chosen]]).astype(np.int32)
+    supplies, demands = (each.ravel().astype(np.int64) for each in (entered[entering], arriving))
+    chosen = min_cost_flow.largest_flow(supplies, pairs, demands) > 0
+    return np.stack([entering[indices[chosen]], brokers[chosen]]).astype(np.int32)
 
 
 def matrix(layout: Layout, pairs: IntArray, width: int) -> IntArray:
@@ -185,6 +185,6 @@ def matrix(layout: Layout, pairs: IntArray, width: int) -> IntArray:
     by_row = np.lexsort((brokers, pairs[0]))
     rows, brokers = pairs[0][by_row], brokers[by_row]
     slots = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    matrix = np.full((len(layout.rows), width), -1, dtype=np.int32)
-    matrix[rows, slots] = brokers
-    return matrix
+    replicas = np.full((len(layout.rows), width), -1, dtype=np.int32)
+    replicas[rows, slots] = brokers
+    return replicas

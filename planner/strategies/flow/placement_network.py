@@ -33,13 +33,13 @@ class Layout:
     home (M, W0)      target broker where each of today's replicas can stay, or that broker's replacement; -1: none
     replaced (M, W0)  True if `home` is a replacement, to which the replica must be copied
     copy_bytes (M,)   bytes copied when a replica enters a broker: the partition's size, 0 for a new partition
-    new (M,)          True for new partitions
+    is_new (M,)       True for new partitions
     keep_costs (M, W0)  cost of each replica on its `home`
     enter_costs (M, G) cost of a replica on any other broker of a group
     least, most (M, R) fewest and most replicas that the rack rule allows in each rack
     order (Bt,)       target broker number (ascending by id) of each broker of the flow; shuffled by the seed
     targets (Bt,)     the problem's number of each broker of the flow
-    here (B,)         the flow's number of each broker of the problem, -1: not a target
+    numbers (B,)      the flow's number of each broker of the problem, -1: not a target
     racks (Bt,)       rack of each broker of the flow
     groups (Bt,)      group of each broker of the flow: brokers of one rack that cost the same to enter
     group_racks, group_sizes (G,) rack and number of brokers of each group
@@ -55,14 +55,14 @@ class Layout:
     home: IntArray
     replaced: BoolArray
     copy_bytes: LongArray
-    new: BoolArray
+    is_new: BoolArray
     keep_costs: LongArray
     enter_costs: LongArray
     least: IntArray
     most: IntArray
     order: IntArray
     targets: IntArray
-    here: IntArray
+    numbers: IntArray
     racks: IntArray
     groups: IntArray
     group_racks: IntArray
@@ -77,13 +77,13 @@ class Layout:
     def part(self, rows: IntArray) -> Layout:
         """The layout of some of its rows."""
         of_rows = (
-            *("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "new"),
+            *("rows", "topics", "factors", "size_bytes", "home", "replaced", "copy_bytes", "is_new"),
             *("keep_costs", "enter_costs", "least", "most", "kinds"),
         )
         return replace(self, **{name: getattr(self, name)[rows] for name in of_rows})
 
     @cached_property
-    def held(self) -> BoolArray:
+    def home_racks(self) -> BoolArray:
         """(M, R): True if one of today's replicas could stay in that rack."""
         mask = np.zeros(self.most.shape, dtype=bool)
         rows, slots = np.nonzero(self.home >= 0)
@@ -101,7 +101,7 @@ class Layout:
         return pinned
 
     @cached_property
-    def held_cells(self) -> LongArray:
+    def home_cells(self) -> LongArray:
         """(T, Bt): the number of today's replicas that could stay."""
         rows, slots = np.nonzero(self.home >= 0)
         return sums_at((self.topic_count, len(self.targets)), (self.topics[rows], self.home[rows, slots]))
@@ -119,17 +119,17 @@ class Layout:
     @cached_property
     def rack_nodes(self) -> IntArray:
         """(M, R): the node that sends a row's replicas to a rack; the row's own node if that rack needs none."""
-        own = np.arange(len(self.rows), dtype=np.int32)[:, None]
+        own_nodes = np.arange(len(self.rows), dtype=np.int32)[:, None]
         needed = self.needs_node
         numbers = len(self.rows) + np.cumsum(needed.ravel(), dtype=np.int32).reshape(needed.shape) - 1
-        return np.where(needed, numbers, own)
+        return np.where(needed, numbers, own_nodes)
 
     @cached_property
     def needs_node(self) -> BoolArray:
         """(M, R): True if a row needs a node for a rack: its replicas there are bounded, and have several ways in."""
         bounded = (self.most < self.factors[:, None]) | (self.least > 0)
         several = np.bincount(self.group_racks, minlength=self.most.shape[1]) > 1
-        return (self.held | several | (self.most > 1) | (self.least > 0)) & bounded & (self.most > 0)
+        return (self.home_racks | several | (self.most > 1) | (self.least > 0)) & bounded & (self.most > 0)
 
     @cached_property
     def first_pool(self) -> int:
@@ -166,19 +166,19 @@ class Layout:
 
     def numbered(self, chosen: IntArray) -> IntArray:
         """Brokers of the problem (M, W) as brokers of the flow; -1 for none."""
-        found: IntArray = np.where(chosen >= 0, self.here[chosen], -1)
-        return found
+        brokers: IntArray = np.where(chosen >= 0, self.numbers[chosen], -1)
+        return brokers
 
     def free_brokers(self, rows: BoolArray) -> tuple[IntArray, IntArray]:
         """(row, broker) pairs of the masked rows, for brokers where no replica could stay and one may enter."""
-        at = np.flatnonzero(rows)
-        free = np.ones((len(at), len(self.targets)), dtype=bool)
-        held_at, slots = np.nonzero(self.home[at] >= 0)
-        free[held_at, self.home[at][held_at, slots]] = False
+        indices = np.flatnonzero(rows)
+        free = np.ones((len(indices), len(self.targets)), dtype=bool)
+        home_indices, slots = np.nonzero(self.home[indices] >= 0)
+        free[home_indices, self.home[indices][home_indices, slots]] = False
         if self.forbidden is not None:
-            free &= ~self.forbidden[self.topics[at]]
+            free &= ~self.forbidden[self.topics[indices]]
         pairs, brokers = np.nonzero(free)
-        return at[pairs].astype(np.int32), brokers.astype(np.int32)
+        return indices[pairs].astype(np.int32), brokers.astype(np.int32)
 
     @cached_property
     def cost_bytes(self) -> float:
@@ -207,13 +207,13 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
     if seed:
         order = np.argsort(mix(order.astype(np.uint64) + mix(np.array([seed], dtype=np.uint64))), kind="stable")
     factors, size_bytes = problem.replication_factors[rows], problem.size_bytes[rows]
-    here = np.full(len(problem.broker_ids), -1, dtype=np.int32)
-    here[targets[order]] = np.arange(len(targets))
-    home, replaced = _home(problem, rows, here)
+    numbers = np.full(len(problem.broker_ids), -1, dtype=np.int32)
+    numbers[targets[order]] = np.arange(len(targets))
+    home, replaced = _home(problem, rows, numbers)
     fixed = np.where(to_place[:, None], -1, problem.replicas)
     nodes = len(rows) * (1 + len(rule.sizes)) + len(problem.topic_names) * (len(rule.sizes) + len(targets))
-    new, largest = problem.is_new[rows], min_cost_flow.largest_cost(nodes + len(targets)) // room
-    unit, scale, enter = _costs(np.where(new, 0, size_bytes), factors, new, replaced, largest)
+    is_new, largest = problem.is_new[rows], min_cost_flow.largest_cost(nodes + len(targets)) // room
+    unit, scale, enter = _costs(np.where(is_new, 0, size_bytes), factors, is_new, replaced, largest)
     return Layout(
         rows=rows,
         topics=problem.topic_of[rows],
@@ -221,15 +221,15 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         size_bytes=size_bytes,
         home=home,
         replaced=replaced,
-        copy_bytes=np.where(new, 0, size_bytes),
-        new=new,
+        copy_bytes=np.where(is_new, 0, size_bytes),
+        is_new=is_new,
         keep_costs=np.where(replaced, (enter - enter % scale)[:, None], 0),
         enter_costs=np.broadcast_to(enter[:, None], (len(rows), len(rule.sizes))),
         least=rule.least[rule.kinds[rows]],
         most=rule.most[rule.kinds[rows]],
         order=order.astype(np.int32),
         targets=targets[order].astype(np.int32),
-        here=here,
+        numbers=numbers,
         racks=rule.rack_of[order],
         groups=rule.rack_of[order],
         group_racks=np.arange(len(rule.sizes), dtype=np.int32),
@@ -243,21 +243,21 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
     )
 
 
-def _home(problem: Problem, rows: IntArray, here: IntArray) -> tuple[IntArray, BoolArray]:
+def _home(problem: Problem, rows: IntArray, numbers: IntArray) -> tuple[IntArray, BoolArray]:
     """Brokers of the flow where today's replicas can stay, and which of those are replacements of a leaving broker."""
     today = problem.replicas[rows]
     successor = np.where(today >= 0, problem.replacements[today], -1)
     taken = (successor[:, :, None] == today[:, None, :]).any(axis=2)
     replaced = (successor >= 0) & ~taken
     brokers = np.where(replaced, successor, today)
-    home = np.where(today >= 0, here[brokers], -1)
+    home = np.where(today >= 0, numbers[brokers], -1)
     if problem.allowed is not None:
         home = np.where(problem.allowed[problem.topic_of[rows, None], brokers], home, -1)
     return home.astype(np.int32), replaced
 
 
 def _costs(
-    size_bytes: LongArray, factors: IntArray, new: BoolArray, replaced: BoolArray, largest: int
+    size_bytes: LongArray, factors: IntArray, is_new: BoolArray, replaced: BoolArray, largest: int
 ) -> tuple[int, int, LongArray]:
     """Bytes per unit of cost, the scale that leaves room for tie-breaks, and the cost (M,) of entering a broker.
 
@@ -269,7 +269,7 @@ def _costs(
     unit = max(1, min(smallest // _COST_RESOLUTION, int(size_bytes.max(initial=0)) * len(size_bytes) // _PLAIN_COSTS))
     while True:
         plain = size_bytes // unit
-        tied = ((plain == 0) & ~new) | replaced.any(axis=1)
+        tied = ((plain == 0) & ~is_new) | replaced.any(axis=1)
         scale = 1 + int(factors[tied].sum())
         if int(plain.max(initial=0)) * scale <= largest // _ROOM:
             return unit, scale, plain * scale + tied
@@ -364,11 +364,11 @@ class Network:
         return np.cumsum([run.shape[1] for run in (self.keep, self.enter, self.own, self.arrive)])
 
 
-def windowed(layout: Layout, wanted: Windows) -> tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]:
+def windowed(layout: Layout, windows: Windows) -> tuple[min_cost_flow.Windowed, min_cost_flow.Windowed]:
     """The windows of (topic, broker) and of brokers, minus the replicas of rows that may not move."""
-    topic_bounds, broker_bounds = bounds(layout, wanted)
+    topic_bounds, broker_bounds = bounds(layout, windows)
     most = int(layout.factors.sum())
-    caps = None if wanted.caps is None else wanted.caps[0, layout.order] - layout.fixed_cells.sum(axis=0)
+    caps = None if windows.caps is None else windows.caps[0, layout.order] - layout.fixed_cells.sum(axis=0)
     cells = np.arange(layout.first_cell, layout.first_broker, dtype=np.int32)
     brokers = np.arange(layout.first_broker, layout.sink, dtype=np.int32)
     return (
@@ -379,9 +379,9 @@ def windowed(layout: Layout, wanted: Windows) -> tuple[min_cost_flow.Windowed, m
     )
 
 
-def bounds(layout: Layout, wanted: Windows) -> tuple[LongArray, LongArray]:
+def bounds(layout: Layout, windows: Windows) -> tuple[LongArray, LongArray]:
     """The windows that are left for the rows that may move: (2, T, Bt) per topic and (2, Bt) over all topics."""
     return (
-        wanted.topic_replicas[:, :, layout.order] - layout.fixed_cells,
-        wanted.replicas[:, layout.order] - layout.fixed_cells.sum(axis=0),
+        windows.topic_replicas[:, :, layout.order] - layout.fixed_cells,
+        windows.replicas[:, layout.order] - layout.fixed_cells.sum(axis=0),
     )

@@ -40,7 +40,7 @@ from planner.strategies.work_limits import (
 
 
 @dataclass(frozen=True, eq=False)
-class _Classes:
+class _PriceClasses:
     """The C prices of brokers, the dearest to enter first.
 
     of_group (G,) price of each group · sample (C,) a group of each · groups (R, C) each rack's group of each, -1: none
@@ -51,32 +51,32 @@ class _Classes:
     groups: IntArray
 
     @staticmethod
-    def of(layout: Layout) -> _Classes | None:
+    def of(layout: Layout) -> _PriceClasses | None:
         """The prices of a layout; None if there are more than PRICE_CLASSES."""
         sample: list[int] = []
         of_group = np.zeros(len(layout.group_racks), dtype=np.int64)
         for group, column in enumerate(layout.enter_costs.T):
-            same = [at for at, other in enumerate(sample) if np.array_equal(column, layout.enter_costs[:, other])]
-            if not same and len(sample) == PRICE_CLASSES:
+            known = [at for at, other in enumerate(sample) if np.array_equal(column, layout.enter_costs[:, other])]
+            if not known and len(sample) == PRICE_CLASSES:
                 return None
-            of_group[group] = same[0] if same else len(sample)
-            sample += [] if same else [group]
+            of_group[group] = known[0] if known else len(sample)
+            sample += [] if known else [group]
         dearest = np.argsort(-layout.enter_costs[:, sample].sum(axis=0), kind="stable")
         of_group = np.argsort(dearest)[of_group]
         groups = np.full((layout.most.shape[1], len(sample)), -1, dtype=np.int64)
         groups[layout.group_racks, of_group] = np.arange(len(of_group))
-        return _Classes(of_group, np.array(sample)[dearest], groups)
+        return _PriceClasses(of_group, np.array(sample)[dearest], groups)
 
 
 @dataclass(frozen=True, eq=False)
 class _Leaving:
     """The replicas that may leave for brokers of one price: K replicas by (topic, broker) and cost, and their N arcs.
 
-    at (K,) places among the condensed replicas · arc_of (K,) number of each one's arc
-    cells, capacities, costs (N,) of the arcs; `_leave` drops those without capacity
+    indices (K,) places among the condensed replicas · arc_of (K,) number of each one's arc
+    cells, capacities, costs (N,) of the arcs; `_leaving_arcs` drops those without capacity
     """
 
-    at: IntArray
+    indices: IntArray
     arc_of: IntArray
     cells: LongArray
     capacities: LongArray
@@ -95,12 +95,12 @@ class _Leaving:
 
     def chosen(self, units: LongArray, used: BoolArray) -> tuple[IntArray, BoolArray]:
         """The unused replicas that leave, as many as `units` (N,) says; and the arcs (N,) that have too few."""
-        taken = used[self.at]
-        order = np.lexsort((taken, self.arc_of))
+        is_used = used[self.indices]
+        order = np.lexsort((is_used, self.arc_of))
         rank = np.arange(len(order)) - np.searchsorted(self.arc_of, self.arc_of)
-        leaves = (rank < units[self.arc_of]) & ~taken[order]
-        found = np.bincount(self.arc_of[leaves], minlength=len(units))
-        return self.at[order[leaves]], found < units
+        leaves = (rank < units[self.arc_of]) & ~is_used[order]
+        counts = np.bincount(self.arc_of[leaves], minlength=len(units))
+        return self.indices[order[leaves]], counts < units
 
 
 def solve(
@@ -113,25 +113,29 @@ def solve(
     (`Network.own`).
     """
     small, vast = len(layout.rows) * len(layout.targets) <= LARGE_PLACEMENT, len(layout.rows) > CONDENSED_ROWS
-    if small or vast or not attainable(layout, windows[0]) or (classes := _Classes.of(layout)) is None:
+    if small or vast or not attainable(layout, windows[0]) or (classes := _PriceClasses.of(layout)) is None:
         return None
-    kept = per_rack(layout, *np.nonzero(layout.home >= 0))
+    in_racks = per_rack(layout, *np.nonzero(layout.home >= 0))
     full = np.zeros(layout.topic_count, dtype=bool)
     home = layout.home >= 0
     elsewhere = (classes.of_group[layout.groups[layout.home]] > 0) & home
     gains = (layout.enter_costs[:, classes.sample].min(axis=1)[:, None] < layout.keep_costs) & home
     # Rows that lack replicas, have too many or few in a rack, or for which another broker is cheaper than their own.
-    unlike = (kept.sum(axis=1) != layout.factors) | (kept > layout.most).any(axis=1) | (kept < layout.least).any(axis=1)
+    unlike = (
+        (in_racks.sum(axis=1) != layout.factors)
+        | (in_racks > layout.most).any(axis=1)
+        | (in_racks < layout.least).any(axis=1)
+    )
     full[layout.topics[unlike | (elsewhere | gains).any(axis=1)]] = True
     for _ in range(CONDENSED_ROUNDS):
         if np.count_nonzero(full[layout.topics]) > MOST_IN_FULL * len(layout.rows):
             return None
-        solved = _Condensed(layout, windows, classes, kept, full).solved()
+        solved = _Condensed(layout, windows, classes, in_racks, full).solved()
         if solved is None:
             return None
-        found, failed = solved
+        condensed, failed = solved
         if not failed.any():
-            return as_full_flow(layout, network, found)
+            return as_full_flow(layout, network, condensed)
         full |= failed
     return None
 
@@ -143,21 +147,21 @@ class _Condensed:
         self,
         layout: Layout,
         windows: tuple[min_cost_flow.Windowed, min_cost_flow.Windowed],
-        classes: _Classes,
-        kept: LongArray,
+        classes: _PriceClasses,
+        in_racks: LongArray,
         full: BoolArray,
     ) -> None:
-        self._layout, self._classes, self._kept, self._full = layout, classes, kept, full
+        self._layout, self._classes, self._in_racks, self._full = layout, classes, in_racks, full
         self._nodes = nodes = Nodes(layout.topic_count, len(layout.group_racks), len(layout.targets))
         bounds = windows[0].bounds.reshape(2, nodes.topics, nodes.brokers)
-        self._large = TopicsInFull.of(layout, bounds, full, nodes)
+        self._in_full = TopicsInFull.of(layout, bounds, full, nodes)
         self._in_all = windows[1]
         stays = (layout.home >= 0) & ~full[layout.topics][:, None]
-        self._at = np.nonzero(stays)
-        self._cells = layout.topics[self._at[0]].astype(np.int64) * nodes.brokers + layout.home[self._at]
-        held = np.bincount(self._cells, minlength=nodes.topics * nodes.brokers).reshape(nodes.topics, nodes.brokers)
+        self._replicas = np.nonzero(stays)
+        self._cells = layout.topics[self._replicas[0]].astype(np.int64) * nodes.brokers + layout.home[self._replicas]
+        counts = np.bincount(self._cells, minlength=nodes.topics * nodes.brokers).reshape(nodes.topics, nodes.brokers)
         # What each (topic, broker) can spare and must give away; below 0: what it must and may take.
-        self._held, self._spare = held, np.where(full[:, None], 0, held - bounds)
+        self._counts, self._spare = counts, np.where(full[:, None], 0, counts - bounds)
         self._stays = stays
 
     def solved(self) -> tuple[Solved, BoolArray] | None:
@@ -166,7 +170,7 @@ class _Condensed:
         spare, must = (each.ravel().clip(min=0) for each in self._spare)
         leaving = list(self._leaving(spare))
         sending = np.flatnonzero(spare)
-        first_cell = nodes.sink + 1 + len(self._large.supplies)
+        first_cell = nodes.sink + 1 + len(self._in_full.supplies)
         cell_nodes = np.zeros(spare.size, dtype=np.int64)
         cell_nodes[sending] = first_cell + np.arange(len(sending))
         first_hub = first_cell + len(sending)
@@ -174,7 +178,7 @@ class _Condensed:
         send = min_cost_flow.arcs(
             brokers[sending % nodes.brokers], cell_nodes[sending], spare[sending], 0, must[sending]
         )
-        leave = [self._leave(each, at, cell_nodes, first_hub) for at, each in enumerate(leaving)]
+        leave = [self._leaving_arcs(each, price, cell_nodes, first_hub) for price, each in enumerate(leaving)]
         low, high = may_take(layout, self._spare)
         taking = np.nonzero(high)
         pools = nodes.pool(taking[0], layout.groups[taking[1]])
@@ -182,41 +186,41 @@ class _Condensed:
         across, back = self._through_hubs(first_hub)
         plain = min_cost_flow.join(*leave, send, take)
         supplies = np.zeros(first_hub + nodes.topics * len(self._classes.sample), dtype=np.int64)
-        supplies[brokers] = self._held.sum(axis=0)
-        supplies[nodes.sink + 1 : first_cell] = self._large.supplies
+        supplies[brokers] = self._counts.sum(axis=0)
+        supplies[nodes.sink + 1 : first_cell] = self._in_full.supplies
         supplies[nodes.sink] = -int(layout.factors.sum())
         # A replica that changes racks costs 1 more; all these together cost less than the smallest difference of other
         # costs. At most prices, costs are multiples of a power of two: rounding down by its bits is exact.
-        costs = np.concatenate([plain.costs, self._large.arcs.costs])
-        every, factor = int(np.bitwise_or.reduce(costs, initial=0)), int(spare[sending].sum()) + 1
-        shift = max((every & -every).bit_length() - 1, 0)
+        costs = np.concatenate([plain.costs, self._in_full.arcs.costs])
+        cost_bits, factor = int(np.bitwise_or.reduce(costs, initial=0)), int(spare[sending].sum()) + 1
+        shift = max((cost_bits & -cost_bits).bit_length() - 1, 0)
         while (int(costs.max(initial=0)) >> shift) * factor > min_cost_flow.largest_cost(len(supplies)):
             shift += 1
-        plain, large = (replace(arcs, costs=(arcs.costs >> shift) * factor) for arcs in (plain, self._large.arcs))
+        plain, large = (replace(arcs, costs=(arcs.costs >> shift) * factor) for arcs in (plain, self._in_full.arcs))
         arcs = min_cost_flow.join(plain, across, back, large)
         in_all = replace(self._in_all, tails=brokers, heads=np.full_like(brokers, nodes.sink))
-        flow = min_cost_flow.solve(arcs, (self._large.cells, in_all), supplies)
+        flow = min_cost_flow.solve(arcs, (self._in_full.cells, in_all), supplies)
         if flow is None:
             return None
         sizes = [*(len(each.tails) for each in leave), len(send.tails), len(take.tails)]
-        *left, _, taken, _ = np.split(flow.units, np.cumsum(sizes))
-        return self._read(flow.units, leaving, left, (taking, taken), shift)
+        *leaving_units, _, taken_units, _ = np.split(flow.units, np.cumsum(sizes))
+        return self._read_flow(flow.units, leaving, leaving_units, (taking, taken_units), shift)
 
     def _leaving(self, spare: LongArray) -> Iterator[_Leaving]:
         """The replicas that may leave for brokers of each price."""
-        rows, slots = self._at
+        rows, slots = self._replicas
         keep = self._layout.keep_costs[rows, slots]
         # Each row starts with a different slot; otherwise tied rows would lose all their replicas.
         turns = (slots - rows) % self._layout.home.shape[1]
         for group in self._classes.sample.tolist():
             yield _Leaving.of(self._cells, self._layout.enter_costs[rows, group] - keep, turns, spare)
 
-    def _leave(self, leaving: _Leaving, at: int, cell_nodes: LongArray, first_hub: int) -> min_cost_flow.Arcs:
+    def _leaving_arcs(self, leaving: _Leaving, price: int, cell_nodes: LongArray, first_hub: int) -> min_cost_flow.Arcs:
         """Arcs to the pool of a price in the broker's rack, or to the price's hub if that rack has no such brokers."""
         used = np.flatnonzero(leaving.capacities)
         topics, brokers = np.divmod(leaving.cells[used], self._nodes.brokers)
-        groups = self._classes.groups[self._layout.racks[brokers], at]
-        hubs = first_hub + topics * len(self._classes.sample) + at
+        groups = self._classes.groups[self._layout.racks[brokers], price]
+        hubs = first_hub + topics * len(self._classes.sample) + price
         heads = np.where(groups >= 0, self._nodes.pool(topics, groups), hubs)
         return min_cost_flow.arcs(cell_nodes[leaving.cells[used]], heads, leaving.capacities[used], leaving.costs[used])
 
@@ -228,54 +232,54 @@ class _Condensed:
         hubs = first_hub + topics * len(self._classes.sample) + self._classes.of_group[groups]
         out, into = (
             topic_sums(layout.topics, room.clip(min=0), nodes.topics)[topics, layout.group_racks[groups]]
-            for room in (self._kept - layout.least, layout.most - self._kept)
+            for room in (self._in_racks - layout.least, layout.most - self._in_racks)
         )
         return min_cost_flow.arcs(pools, hubs, out, 1), min_cost_flow.arcs(hubs, pools, into, 0)
 
-    def _read(
+    def _read_flow(
         self,
         units: LongArray,
         leaving: list[_Leaving],
-        left: list[LongArray],
-        took: tuple[tuple[IntArray, ...], LongArray],
+        leaving_units: list[LongArray],
+        taken: tuple[tuple[IntArray, ...], LongArray],
         shift: int,
     ) -> tuple[Solved, BoolArray]:
-        layout, nodes, large = self._layout, self._nodes, self._large
+        layout, nodes, in_full = self._layout, self._nodes, self._in_full
         used, failed = np.zeros(len(self._cells), dtype=bool), np.zeros(nodes.topics, dtype=bool)
         newcomers = np.zeros((len(layout.rows), len(leaving)), dtype=np.int64)
-        for at, (each, some) in enumerate(zip(leaving, left, strict=True)):
-            wanted = np.zeros(len(each.cells), dtype=np.int64)
-            wanted[each.capacities > 0] = some
-            chosen, short = each.chosen(wanted, used)
+        for price, (each, units_left) in enumerate(zip(leaving, leaving_units, strict=True)):
+            leave_counts = np.zeros(len(each.cells), dtype=np.int64)
+            leave_counts[each.capacities > 0] = units_left
+            chosen, short = each.chosen(leave_counts, used)
             failed[each.cells[short] // nodes.brokers] = True
             used[chosen] = True
-            np.add.at(newcomers[:, at], self._at[0][chosen], 1)
+            np.add.at(newcomers[:, price], self._replicas[0][chosen], 1)
         stays = self._stays.copy()
-        stays[self._at[0][used], self._at[1][used]] = False
+        stays[self._replicas[0][used], self._replicas[1][used]] = False
         arriving = np.zeros((nodes.topics, nodes.brokers), dtype=np.int32)
-        arriving[took[0]] = took[1]
+        arriving[taken[0]] = taken[1]
         condensed = Solved(stays, np.zeros(layout.enter_costs.shape, dtype=np.int32), arriving, shift)
-        entered, lacking = self._given_back(condensed, newcomers)
-        return large.added(replace(condensed, entered=entered), units), failed | lacking
+        entered, lacking = self._dealt_to_rows(condensed, newcomers)
+        return in_full.added(replace(condensed, entered=entered), units), failed | lacking
 
-    def _given_back(self, solved: Solved, newcomers: LongArray) -> tuple[IntArray, BoolArray]:
+    def _dealt_to_rows(self, solved: Solved, newcomers: LongArray) -> tuple[IntArray, BoolArray]:
         """Each row's entering replicas per group (M, G); topics (T,) with some that the rack rule lets no row take."""
         layout, classes = self._layout, self._classes
-        kept, count = per_rack(layout, *np.nonzero(solved.stays)), len(classes.sample)
+        in_racks, count = per_rack(layout, *np.nonzero(solved.stays)), len(classes.sample)
         rows, prices = np.nonzero(newcomers)
-        of = layout.topics[rows].astype(np.int64) * count + prices
+        keys = layout.topics[rows].astype(np.int64) * count + prices
         # Arrivals by (topic, price) and by rack.
         arrivals = np.zeros((layout.topic_count, count * layout.most.shape[1]), dtype=np.int64)
         places = classes.of_group[layout.groups] * layout.most.shape[1] + layout.racks
         np.add.at(arrivals.T, places, solved.arriving.T)
         arrivals = arrivals.reshape(layout.topic_count * count, -1)
-        room = np.where(classes.groups.T[prices] >= 0, (layout.most - kept).clip(min=0)[rows], 0)
-        given = dealt_to_racks(of, newcomers[rows, prices], room, arrivals)
-        lacking = (topic_sums(of, given, len(arrivals)) != arrivals).any(axis=1).reshape(-1, count).any(axis=1)
+        room = np.where(classes.groups.T[prices] >= 0, (layout.most - in_racks).clip(min=0)[rows], 0)
+        dealt = dealt_to_racks(keys, newcomers[rows, prices], room, arrivals)
+        lacking = (topic_sums(keys, dealt, len(arrivals)) != arrivals).any(axis=1).reshape(-1, count).any(axis=1)
         entered = solved.entered.copy()
-        at_rows, racks = np.nonzero(given)
-        entered[rows[at_rows], classes.groups[racks, prices[at_rows]]] += given[at_rows, racks].astype(np.int32)
-        held = kept + topic_sums(rows, given, len(kept))
-        wrong = ~self._full[layout.topics] & ((held > layout.most) | (held < layout.least)).any(axis=1)
+        at_rows, racks = np.nonzero(dealt)
+        entered[rows[at_rows], classes.groups[racks, prices[at_rows]]] += dealt[at_rows, racks].astype(np.int32)
+        rack_counts = in_racks + topic_sums(rows, dealt, len(in_racks))
+        wrong = ~self._full[layout.topics] & ((rack_counts > layout.most) | (rack_counts < layout.least)).any(axis=1)
         lacking[layout.topics[wrong]] = True
         return entered, lacking

@@ -46,11 +46,11 @@ def leaders_today(problem: Problem) -> IntArray:
     return taken_over(problem, leaders[:, None])[:, 0]
 
 
-def ties_broken(problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *, exactly: bool = False) -> Placed:
+def ties_broken(problem: Problem, layout: Layout, windows: Windows, placed: Placed, *, exactly: bool = False) -> Placed:
     """The best placement by the objectives at the same cost; `exactly`: by integer programs too, if they are small."""
-    own = np.zeros(len(layout.rows), dtype=bool)
+    own_rows = np.zeros(len(layout.rows), dtype=bool)
     while True:
-        units, proven = _Face.of(problem, layout, placed).best(exactly=exactly)
+        units, proven = _TieFace.of(problem, layout, placed).best(exactly=exactly)
         if (units == placed.solved.units).all():
             return replace(placed, ties_proven=proven)
         decided, entered, arriving = placed.network.read(units)
@@ -61,13 +61,13 @@ def ties_broken(problem: Problem, layout: Layout, wanted: Windows, placed: Place
             solved = replace(placed.solved, units=units, through=through)
             return replace(placed, chosen=chosen, solved=solved, ties_proven=proven)
         # Partitions that can't be dealt brokers from the pools get their own arcs to brokers; none if they are on all.
-        own |= undealt
-        own[placed.network.own[0]] = True
-        placed = place(problem, layout, wanted, own)
+        own_rows |= undealt
+        own_rows[placed.network.own[0]] = True
+        placed = place(problem, layout, windows, own_rows)
 
 
 @dataclass(frozen=True, eq=False)
-class _Face:
+class _TieFace:
     """The cheapest flows of a layout's network, and the data that the objectives need."""
 
     problem: Problem
@@ -76,28 +76,28 @@ class _Face:
     face: Face
 
     @staticmethod
-    def of(problem: Problem, layout: Layout, placed: Placed) -> _Face:
+    def of(problem: Problem, layout: Layout, placed: Placed) -> _TieFace:
         """All flows as cheap as the placement's."""
         network, nodes = placed.network, len(placed.network.supplies)
         if not problem.forced_only:
-            return _Face(problem, layout, placed, face_of(network.arcs, placed.windowed, placed.solved, nodes))
+            return _TieFace(problem, layout, placed, face_of(network.arcs, placed.windowed, placed.solved, nodes))
         # Windows come after leaders: see `_within_windows`.
         windowed = tuple(min_cost_flow.opened(each) for each in placed.windowed)
         solved = min_cost_flow.solve(network.arcs, windowed, network.supplies)
         assert solved is not None, "the flow that was found is within open windows"
-        return _Face(problem, layout, placed, face_of(network.arcs, windowed, solved, nodes))
+        return _TieFace(problem, layout, placed, face_of(network.arcs, windowed, solved, nodes))
 
     def best(self, *, exactly: bool) -> tuple[LongArray, bool]:
         """Units (K,) on the plain arcs of the best flow by all objectives in order; True if it is proven best."""
-        now = self._exact_bytes()
+        face = self._exact_bytes()
         aims = list(self.problem.aims)
         before = aims[: aims.index("leaders_changed")] if "leaders_changed" in aims else aims
         if "cross_rack_bytes" in before:
-            now = now._cheapest(now._crossing())
-        now = now._cheapest(now._leaders_dropped())
+            face = face._cheapest(face._crossing_costs())
+        face = face._cheapest(face._leader_costs())
         if self.problem.forced_only:
-            now = now._within_windows()
-        ties = now._open_ties()
+            face = face._within_windows()
+        ties = face._open_ties()
         touching, fewest = touching_fewest(ties, exactly=exactly)
         as_few, surely, are_all = ties.as_few(touching)
         units, even = _even_arrivals(self.placed.network, surely)
@@ -109,7 +109,7 @@ class _Face:
             return units, fewest
         if np.count_nonzero(as_few.free) > PROGRAM_ARCS:
             return units, False
-        more_even, even = TieProgram.of_face(ties, as_few).more_even(arrivals, ties.touched(touching), squares)
+        more_even, even = TieProgram.of_face(ties, as_few).more_even(arrivals, ties.count_touched(touching), squares)
         return units if more_even is None else more_even[: len(units)], fewest and even
 
     def _open_ties(self) -> OpenTies:
@@ -120,30 +120,30 @@ class _Face:
         layout, network, face = self.layout, self.placed.network, self.face
         rows, count, ends = network.keep[0], len(layout.rows), network.ends
         leaving = np.bincount(rows[face.low[: len(rows)] == 0], minlength=count)
-        gone = np.bincount(rows[face.high[: len(rows)] == 0], minlength=count) > 0
-        held = (self.problem.replicas[layout.rows] >= 0).sum(axis=1)
+        lost = np.bincount(rows[face.high[: len(rows)] == 0], minlength=count) > 0
+        counts = (self.problem.replicas[layout.rows] >= 0).sum(axis=1)
         stays = ((layout.home >= 0) & ~layout.replaced).sum(axis=1)
         # If all of a row's replicas could stay, as many leave as enter other brokers.
-        into = np.concatenate([network.enter[0], network.own[0]])
-        least, most = (sums_at(count, into, each[ends[0] : ends[2]]) for each in (face.low, face.high))
-        open_rows = (held == layout.factors) & (stays == held) & (leaving > 0) & ~gone & (least == 0)
+        entered_rows = np.concatenate([network.enter[0], network.own[0]])
+        least, most = (sums_at(count, entered_rows, each[ends[0] : ends[2]]) for each in (face.low, face.high))
+        open_rows = (counts == layout.factors) & (stays == counts) & (leaving > 0) & ~lost & (least == 0)
         shares = np.minimum(leaving, most).clip(1)
         charges = np.where(open_rows, SHARED // shares, 0)
-        charged = self._cheapest(self._unless_kept(charges, np.ones(len(rows), dtype=bool))).face
+        charged = self._cheapest(self._costs_unless_kept(charges, np.ones(len(rows), dtype=bool))).face
         return OpenTies(face, rows, open_rows, shares, charged)
 
     def _arrivals(self, count: int) -> Arrivals:
         """The plain arcs (K,) on which replicas arrive."""
         layout, network = self.layout, self.placed.network
-        taken, ends = layout.replaced[np.nonzero(layout.home >= 0)], network.ends
+        is_taken_over, ends = layout.replaced[np.nonzero(layout.home >= 0)], network.ends
         entering, brokers = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int32)
         # A replica that enters a pool arrives by an arc from the pool.
-        entering[: len(taken)], entering[ends[1] : ends[3]] = taken, True
-        brokers[: len(taken)] = network.keep[1]
+        entering[: len(is_taken_over)], entering[ends[1] : ends[3]] = is_taken_over, True
+        brokers[: len(is_taken_over)] = network.keep[1]
         brokers[ends[1] : ends[3]] = np.concatenate([network.own[1], network.arrive[1]])
         return Arrivals(entering, brokers)
 
-    def _within_windows(self) -> _Face:
+    def _within_windows(self) -> _TieFace:
         """The flows with the least excess over the windows, which were open so far."""
         network, windowed = self.placed.network, self.placed.windowed
         low, high = (each[: len(network.arcs.tails)] for each in (self.face.low, self.face.high))
@@ -152,22 +152,22 @@ class _Face:
         assert solved is not None, "a flow that exists is within windows that may be exceeded"
         return replace(self, face=face_of(plain, windowed, solved, len(network.supplies)))
 
-    def _cheapest(self, costs: LongArray) -> _Face:
+    def _cheapest(self, costs: LongArray) -> _TieFace:
         """The flows with the least total of these costs (K,) of the plain arcs."""
-        every = np.zeros(len(self.face.units), dtype=np.int64)
-        every[: len(costs)] = costs
-        return replace(self, face=self.face.cheapest(every))
+        all_costs = np.zeros(len(self.face.units), dtype=np.int64)
+        all_costs[: len(costs)] = costs
+        return replace(self, face=self.face.cheapest(all_costs))
 
-    def _exact_bytes(self) -> _Face:
+    def _exact_bytes(self) -> _TieFace:
         """The flows with the exact fewest bytes, if the solver's costs were coarser."""
         layout, network, shift = self.layout, self.placed.network, self.placed.solved.shift
         finer = self._cheapest(network.arcs.costs & ((1 << shift) - 1)) if shift else self
         if layout.cost_unit_bytes == 1:
             return finer
-        stays: BoolArray = ~layout.replaced[np.nonzero(layout.home >= 0)]
-        return finer._cheapest(self._unless_kept(layout.copy_bytes % layout.cost_unit_bytes, stays))
+        may_stay: BoolArray = ~layout.replaced[np.nonzero(layout.home >= 0)]
+        return finer._cheapest(self._costs_unless_kept(layout.copy_bytes % layout.cost_unit_bytes, may_stay))
 
-    def _crossing(self) -> LongArray:
+    def _crossing_costs(self) -> LongArray:
         """(K,): bytes that are copied from a leader in another rack; 0 if racks don't matter."""
         problem, layout, network = self.problem, self.layout, self.placed.network
         costs = np.zeros(len(network.arcs.tails), dtype=np.int64)
@@ -177,21 +177,21 @@ class _Face:
         of_group = np.zeros(len(layout.group_racks), dtype=np.int64)
         of_group[layout.groups] = problem.broker_racks[layout.targets]
         coarse = max(0, int(layout.copy_bytes.max(initial=0)).bit_length() - _COST_BITS)
-        worth, racks, ends = layout.copy_bytes >> coarse, problem.broker_racks[source], network.ends
+        row_bytes, racks, ends = layout.copy_bytes >> coarse, problem.broker_racks[source], network.ends
         rows, groups = network.enter
-        costs[ends[0] : ends[1]] = worth[rows] * (of_group[groups] != racks[rows])
+        costs[ends[0] : ends[1]] = row_bytes[rows] * (of_group[groups] != racks[rows])
         rows, brokers = network.own
-        costs[ends[1] : ends[2]] = worth[rows] * (problem.broker_racks[layout.targets[brokers]] != racks[rows])
+        costs[ends[1] : ends[2]] = row_bytes[rows] * (problem.broker_racks[layout.targets[brokers]] != racks[rows])
         return costs
 
-    def _leaders_dropped(self) -> LongArray:
+    def _leader_costs(self) -> LongArray:
         """Cost 1 on a row's arcs, 0 if its leader's broker keeps its replica; a row's units have a fixed sum."""
         layout = self.layout
-        leaders = layout.here[leaders_today(self.problem)[layout.rows]]
+        leaders = layout.numbers[leaders_today(self.problem)[layout.rows]]
         rows, brokers = self.placed.network.keep
-        return self._unless_kept(np.ones(len(layout.rows), dtype=np.int64), leaders[rows] == brokers)
+        return self._costs_unless_kept(np.ones(len(layout.rows), dtype=np.int64), leaders[rows] == brokers)
 
-    def _unless_kept(self, charges: LongArray, kept: BoolArray) -> LongArray:
+    def _costs_unless_kept(self, charges: LongArray, kept: BoolArray) -> LongArray:
         """(K,): each row's charge (M,) on its arcs, except on the keep arcs of the mask."""
         network = self.placed.network
         costs = np.zeros(len(network.arcs.tails), dtype=np.int64)
@@ -210,17 +210,17 @@ def _even_arrivals(network: Network, face: Face) -> tuple[LongArray, bool]:
         return units, True
     # Kept replicas bypass windows that limit nothing, straight to the broker; the others are fixed.
     keeps = np.flatnonzero(face.free[: ends[0]])
-    keeps = keeps[past := cells.slack[cells.of_keep[keeps]]]
+    keeps = keeps[bypasses := cells.slack[cells.of_keep[keeps]]]
     others, solved, _ = _spread(network, face, cells, keeps)
     best = units.copy()
     best[keeps] = solved[: len(keeps)]
     best[others] = solved[len(keeps) : len(keeps) + len(others)]
-    return best, bool(past.all() and cells.steps <= ARRIVAL_STEPS)
+    return best, bool(bypasses.all() and cells.steps <= ARRIVAL_STEPS)
 
 
 def _least_squares(network: Network, face: Face) -> int:
     """A bound on the sum of squared arrivals of all flows of the face: all staying replicas bypass the windows."""
-    cells, keeps = _Cells.of(network, face, past=True), np.flatnonzero(face.free[: network.ends[0]])
+    cells, keeps = _Cells.of(network, face, bypass=True), np.flatnonzero(face.free[: network.ends[0]])
     return _spread(network, face, cells, keeps)[2] if cells.steps <= ARRIVAL_STEPS else 0
 
 
@@ -231,19 +231,19 @@ def _spread(network: Network, face: Face, cells: _Cells, keeps: IntArray) -> tup
     layout, plain, ends = network.layout, len(network.arcs.tails), network.ends
     others = np.flatnonzero(face.free[ends[0] : plain]) + ends[0]
     # From the cells to their brokers' nodes of arriving replicas, from there to the brokers, and on to the sink.
-    at = np.flatnonzero(cells.high > 0)
-    into = (layout.first_cell + at, layout.sink + 1 + at % len(layout.targets))
+    used = np.flatnonzero(cells.high > 0)
+    arc_ends = (layout.first_cell + used, layout.sink + 1 + used % len(layout.targets))
     steps, stepped = _steps(layout, cells, len(network.supplies))
     brokers = np.arange(layout.first_broker, layout.sink)
     arcs = min_cost_flow.join(
         _arcs(face, keeps, layout.first_broker + network.keep[1][keeps]),
         _arcs(face, others, face.heads[others]),
-        min_cost_flow.arcs(*into, cells.high[at], 0, cells.low[at]),
+        min_cost_flow.arcs(*arc_ends, cells.high[used], 0, cells.low[used]),
         steps,
         min_cost_flow.arcs(brokers, np.full_like(brokers, layout.sink), cells.broker_high, 0, cells.broker_low),
     )
-    known = np.concatenate([face.units[keeps], face.units[others], cells.now[at], stepped, cells.held])
-    solved = min_cost_flow.cheapest(arcs, known)
+    units = np.concatenate([face.units[keeps], face.units[others], cells.arrivals[used], stepped, cells.totals])
+    solved = min_cost_flow.cheapest(arcs, units)
     return others, solved, int((solved * arcs.costs).sum())
 
 
@@ -252,17 +252,17 @@ class _Cells:
     """The replicas of (topic, broker) and of brokers: T·Bt cells, flat, and Bt brokers.
 
     of_keep (K,) cell of each keep arc · slack (T·Bt,) True if the window limits nothing
-    low, high, now (T·Bt,) least, most and current arrivals · broker_low, broker_high, held (Bt,) the same of all units
+    low, high, arrivals (T·Bt,) least, most, current ones · broker_low, broker_high, totals (Bt,) the same of all units
     """
 
     of_keep: IntArray
     slack: BoolArray
     low: LongArray
     high: LongArray
-    now: LongArray
+    arrivals: LongArray
     broker_low: LongArray
     broker_high: LongArray
-    held: LongArray
+    totals: LongArray
 
     @property
     def steps(self) -> int:
@@ -270,8 +270,8 @@ class _Cells:
         return int((self.high - self.low).sum())
 
     @staticmethod
-    def of(network: Network, face: Face, *, past: bool = False) -> _Cells:
-        """The cells within a face's limits; `past`: limits for any staying replicas, not only for the current ones."""
+    def of(network: Network, face: Face, *, bypass: bool = False) -> _Cells:
+        """The cells within a face's limits; `bypass`: limits for any staying replicas, not only the current ones."""
         layout = network.layout
         count, brokers = layout.topic_count * len(layout.targets), len(layout.targets)
         of_keep = layout.topics[network.keep[0]].astype(np.int64) * brokers + network.keep[1]
@@ -287,17 +287,17 @@ class _Cells:
         through_low, through_high, broker_low, broker_high = _through(face, len(network.arcs.tails), count, brokers)
         slack = through_low <= arriving(face.low) + staying(face.low)
         slack &= through_high >= arriving(face.high) + staying(face.high)
-        stays, now = staying(face.units), arriving(face.units)
-        least, most = (staying(face.low), staying(face.high)) if past else (stays, stays)
+        stays, arrivals = staying(face.units), arriving(face.units)
+        least, most = (staying(face.low), staying(face.high)) if bypass else (stays, stays)
         return _Cells(
             of_keep=of_keep,
             slack=slack,
             low=np.maximum(arriving(face.low), np.where(slack, 0, through_low - most)),
-            high=np.minimum(arriving(face.high), np.where(slack, now + arriving(face.high), through_high - least)),
-            now=now,
+            high=np.minimum(arriving(face.high), np.where(slack, arrivals + arriving(face.high), through_high - least)),
+            arrivals=arrivals,
             broker_low=broker_low,
             broker_high=broker_high,
-            held=(stays + now).reshape(-1, brokers).sum(axis=0),
+            totals=(stays + arrivals).reshape(-1, brokers).sum(axis=0),
         )
 
 
@@ -306,7 +306,7 @@ def _through(face: Face, plain: int, cells: int, brokers: int) -> tuple[LongArra
     steps = len(EXCESS_STEPS)
     low, high = face.low[plain:], face.high[plain:]
     inside = cells + brokers
-    found = []
+    limits = []
     for first, count, beyond in ((0, cells, inside), (cells, brokers, inside + 2 * steps * cells)):
         least, most = low[first : first + count].copy(), high[first : first + count].copy()
         if len(low) > inside:
@@ -314,18 +314,18 @@ def _through(face: Face, plain: int, cells: int, brokers: int) -> tuple[LongArra
             up_low, down_low = low[ends].reshape(2, steps, count).sum(axis=1)
             up_high, down_high = high[ends].reshape(2, steps, count).sum(axis=1)
             least, most = least + up_low - down_high, most + up_high - down_low
-        found += [least, most]
-    return tuple(found)
+        limits += [least, most]
+    return tuple(limits)
 
 
-def _arcs(face: Face, at: IntArray, heads: IntArray) -> min_cost_flow.Arcs:
-    return min_cost_flow.arcs(face.tails[at], heads, face.high[at], 0, face.low[at])
+def _arcs(face: Face, indices: IntArray, heads: IntArray) -> min_cost_flow.Arcs:
+    return min_cost_flow.arcs(face.tails[indices], heads, face.high[indices], 0, face.low[indices])
 
 
 def _steps(layout: Layout, cells: _Cells, first: int) -> tuple[min_cost_flow.Arcs, LongArray]:
     """Arcs of rising cost from a broker's node of arriving replicas to the broker, and the units that they carry."""
-    least, most, now = (
-        each.reshape(-1, len(layout.targets)).sum(axis=0) for each in (cells.low, cells.high, cells.now)
+    least, most, arrivals = (
+        each.reshape(-1, len(layout.targets)).sum(axis=0) for each in (cells.low, cells.high, cells.arrivals)
     )
     width = np.maximum(1, -(-(most - least) // ARRIVAL_STEPS))
     counts = 1 + -(-(most - least) // width)
@@ -334,7 +334,7 @@ def _steps(layout: Layout, cells: _Cells, first: int) -> tuple[min_cost_flow.Arc
     # The first arc of each broker is for the replicas that arrive in any case.
     begin = np.where(number < 0, 0, least[brokers] + number * width[brokers])
     end = np.where(number < 0, least[brokers], np.minimum(begin + width[brokers], most[brokers]))
-    carried = (now[brokers] - begin).clip(0, end - begin)
+    carried = (arrivals[brokers] - begin).clip(0, end - begin)
     arcs = min_cost_flow.arcs(
         (first + brokers).astype(np.int32), (layout.first_broker + brokers).astype(np.int32), end - begin, begin + end
     )

@@ -22,7 +22,7 @@ from planner.strategies.flow.placement import Placed, matrix, on_brokers, widene
 from planner.strategies.flow.placement_network import Layout
 from planner.strategies.flow.tie_breaking import leaders_today
 from planner.strategies.load_windows.byte_loads import ByteLoads
-from planner.strategies.load_windows.local_search_state import SearchPlacement, further, going, of_layout
+from planner.strategies.load_windows.local_search_state import SearchPlacement, leaving_rows, of_layout, outward_by
 from planner.strategies.work_limits import TIE_CELLS, TIE_ROUNDS
 
 # Gains below the first count as none; the second is the gain of a move that isn't allowed.
@@ -57,19 +57,19 @@ def ties(problem: Problem, layout: Layout) -> Ties | None:
     aims = [aim for aim in problem.aims if aim in ("leaders_changed", "cross_rack_bytes")]
     if not aims or not 0 < len(layout.rows) * len(layout.targets) <= TIE_CELLS:
         return None
-    source = problem.copied_from[layout.rows]
-    led = leaders_today(problem)[layout.rows]
-    leaders = np.where(led >= 0, layout.here[led], -1)
+    copied_from = problem.copied_from[layout.rows]
+    leaders_now = leaders_today(problem)[layout.rows]
+    leaders = np.where(leaders_now >= 0, layout.numbers[leaders_now], -1)
     # A leaving broker is still copied from, best by a broker of its rack.
-    racks, on = problem.broker_racks[source], problem.broker_racks[layout.targets]
+    racks, target_racks = problem.broker_racks[copied_from], problem.broker_racks[layout.targets]
     per_byte = _worth(aims, "cross_rack_bytes") / max(1, int(layout.copy_bytes.sum()))
     per_leader = _worth(aims, "leaders_changed")
     per_touched = _SECOND if "leaders_changed" in aims else 0.0
-    return Ties(leaders, racks, on, layout.copy_bytes, per_leader, per_byte, layout.pinned, per_touched)
+    return Ties(leaders, racks, target_racks, layout.copy_bytes, per_leader, per_byte, layout.pinned, per_touched)
 
 
 def ties_broken(
-    problem: Problem, layout: Layout, wanted: Windows, placed: Placed, *, exactly: bool = False
+    problem: Problem, layout: Layout, windows: Windows, placed: Placed, *, exactly: bool = False
 ) -> tuple[IntArray, bool]:
     """A flow's placement (M, W) with its ties broken, if only counts have windows; True if none is better.
 
@@ -77,48 +77,48 @@ def ties_broken(
     """
     if not len(layout.rows):
         return placed.chosen, True
-    placed = tie_breaking.ties_broken(problem, layout, wanted, placed, exactly=exactly)
-    by = ties(problem, layout)
-    if by is None or not by.per_byte:
+    placed = tie_breaking.ties_broken(problem, layout, windows, placed, exactly=exactly)
+    open_ties = ties(problem, layout)
+    if open_ties is None or not open_ties.per_byte:
         return placed.chosen, placed.ties_proven
     # Doubled, so that an empty partition costs less than a partition of one byte.
-    costs = np.where(layout.new, 0, np.maximum(2 * layout.copy_bytes, 1))
-    search = of_layout(layout, widened(layout, wanted, placed), costs, ByteLoads.none(layout))
+    costs = np.where(layout.is_new, 0, np.maximum(2 * layout.copy_bytes, 1))
+    search = of_layout(layout, widened(layout, windows, placed), costs, ByteLoads.none(layout))
     placement = SearchPlacement(search, on_brokers(layout, placed.chosen))
-    settle(placement, (after := after_flows(problem, by)))
+    break_ties(placement, (after := after_flows(problem, open_ties)))
     # Exchanges of copies for copies keep what is proven; exchanges for bytes across racks that come first may not.
     return matrix(layout, np.stack(np.nonzero(placement.on)), problem.width), placed.ties_proven and after.copies_only
 
 
-def after_flows(problem: Problem, by: Ties) -> Ties:
+def after_flows(problem: Problem, ties: Ties) -> Ties:
     """The ties that exchanges decide after the flows: only copies for copies, unless racks come before leaders."""
-    return by if problem.aims[:1] == ("cross_rack_bytes",) else replace(by, copies_only=True)
+    return ties if problem.aims[:1] == ("cross_rack_bytes",) else replace(ties, copies_only=True)
 
 
-def settle(placement: SearchPlacement, by: Ties) -> None:
+def break_ties(placement: SearchPlacement, ties: Ties) -> None:
     """Make every exchange within a topic that costs nothing and gains by the ties."""
     for _ in range(TIE_ROUNDS):
-        gainful, any_gain = _gainful(placement, by), False
-        for here, there in combinations(range(placement.on.shape[1]), 2):
-            if gainful[here, there] and (moved := _drain(placement, here, there, by)):
+        gainful, any_gain = _gainful(placement, ties), False
+        for source, target in combinations(range(placement.on.shape[1]), 2):
+            if gainful[source, target] and (moved := _exchange_all(placement, source, target, ties)):
                 any_gain = True
                 # The rows that moved may now gain by moves to other brokers.
-                changed = np.union1d([here, there], np.flatnonzero(placement.on[moved].any(axis=0)))
+                changed = np.union1d([source, target], np.flatnonzero(placement.on[moved].any(axis=0)))
                 gainful[changed] = gainful[:, changed] = True
         if not any_gain:
             return
 
 
-def _gainful(placement: SearchPlacement, by: Ties) -> BoolArray:
+def _gainful(placement: SearchPlacement, ties: Ties) -> BoolArray:
     """(Bt, Bt): True for two brokers if any row gains by a move between them; otherwise no exchange gains."""
     brokers = np.arange(placement.on.shape[1])
     gainful = np.zeros((len(brokers), len(brokers)), dtype=bool)
     # Counted once, because nothing moves in this function and it examines each row for every broker.
     copied = (placement.on & (placement.search.levels > 0)).sum(axis=1)
-    for here in brokers.tolist():
-        out = going(placement, here, brokers)
-        gains = _gains(placement, out.rows, np.full_like(out.partners, here), out.partners, by, copied)
-        gainful[here, out.partners[gains > 0]] = True
+    for broker in brokers.tolist():
+        out = leaving_rows(placement, broker, brokers)
+        gains = _gains(placement, out.rows, np.full_like(out.partners, broker), out.partners, ties, copied)
+        gainful[broker, out.partners[gains > 0]] = True
     return gainful | gainful.T
 
 
@@ -128,43 +128,43 @@ def _worth(aims: Sequence[str], aim: str) -> float:
     return _FIRST if aims[0] == aim else _LAST
 
 
-def _drain(placement: SearchPlacement, here: int, there: int, by: Ties) -> list[int]:
+def _exchange_all(placement: SearchPlacement, source: int, target: int, ties: Ties) -> list[int]:
     """Make the gainful exchanges of two brokers, best with best; return the rows that moved."""
-    out, back = _exchanges(placement, here, there, by)
+    out_rows, back_rows = _exchanges(placement, source, target, ties)
     moved = list[int]()
-    for leaving, coming in zip(out.tolist(), back.tolist(), strict=True):
+    for leaving, coming in zip(out_rows.tolist(), back_rows.tolist(), strict=True):
         # No exchange may take a load further outside its window.
         shifts = [np.array([moving[leaving] - moving[coming]]) for moving in placement.search.loads]
         if any(
-            (further(placement, load, here, -shift) + further(placement, load, there, shift))[0] > 0
+            (outward_by(placement, load, source, -shift) + outward_by(placement, load, target, shift))[0] > 0
             for load, shift in enumerate(shifts)
         ):
             continue
-        placement.move(leaving, here, there)
-        placement.move(coming, there, here)
+        placement.move(leaving, source, target)
+        placement.move(coming, target, source)
         moved += [leaving, coming]
     return moved
 
 
-def _exchanges(placement: SearchPlacement, here: int, there: int, by: Ties) -> tuple[IntArray, IntArray]:
-    """Rows that leave `here` and those that come back, of the same topic and for the same bytes and replicas.
+def _exchanges(placement: SearchPlacement, source: int, target: int, ties: Ties) -> tuple[IntArray, IntArray]:
+    """Rows that leave `source` and those that come back, of the same topic and for the same bytes and replicas.
 
     Among rows with the same costs, the ones that gain most are paired first, so no pair is looked at twice.
     """
-    ours, theirs = _Side.of(placement, here, there, by), _Side.of(placement, there, here, by)
-    ours = ours.worth_it(theirs)
-    theirs = theirs.worth_it(ours)
-    if not len(theirs.rows):
-        return ours.rows[:0], theirs.rows
-    _, at, on = np.intersect1d(ours.places(theirs, 1), theirs.places(ours, -1), return_indices=True)
-    gain = ours.gains[at] + theirs.gains[on]
+    out, back = _Movers.of(placement, source, target, ties), _Movers.of(placement, target, source, ties)
+    out = out.gainful_with(back)
+    back = back.gainful_with(out)
+    if not len(back.rows):
+        return out.rows[:0], back.rows
+    _, outs, backs = np.intersect1d(out.matches(back, 1), back.matches(out, -1), return_indices=True)
+    gain = out.gains[outs] + back.gains[backs]
     best = np.flatnonzero(gain > _NOTHING)
     best = best[np.argsort(-gain[best], kind="stable")]
-    return ours.rows[at[best]], theirs.rows[on[best]]
+    return out.rows[outs[best]], back.rows[backs[best]]
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
+class _Movers:
     """Rows (K,) that may move from one broker to another, the most gainful first: their topics, and each move's cost in
     bytes and in replicas, and its gain.
     """
@@ -176,68 +176,68 @@ class _Side:
     gains: FloatArray
 
     @staticmethod
-    def of(placement: SearchPlacement, here: int, there: int, by: Ties) -> _Side:
-        """All rows that may move from `here` to `there`."""
-        search, rows = placement.search, going(placement, here, np.array([there])).rows
-        gains = _gains(placement, rows, np.full_like(rows, here), np.full_like(rows, there), by)
+    def of(placement: SearchPlacement, source: int, target: int, ties: Ties) -> _Movers:
+        """All rows that may move from `source` to `target`."""
+        search, rows = placement.search, leaving_rows(placement, source, np.array([target])).rows
+        gains = _gains(placement, rows, np.full_like(rows, source), np.full_like(rows, target), ties)
         order = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains > _NEVER)]
         rows, gains = rows[order], gains[order]
-        copies = search.levels[rows, there].astype(np.int64) - search.levels[rows, here]
-        return _Side(rows, search.topics[rows], search.costs[rows] * copies, copies, gains)
+        copies = search.levels[rows, target].astype(np.int64) - search.levels[rows, source]
+        return _Movers(rows, search.topics[rows], search.costs[rows] * copies, copies, gains)
 
-    def worth_it(self, other: _Side) -> _Side:
+    def gainful_with(self, other: _Movers) -> _Movers:
         """The rows of the other side's topics that gain together with its best row, in the same order."""
         count = int(np.searchsorted(-self.gains, other.gains.max(initial=-np.inf) - _NOTHING, "left"))
         kept = np.flatnonzero(np.isin(self.topics[:count], other.topics))
-        return _Side(self.rows[kept], self.topics[kept], self.costs[kept], self.copies[kept], self.gains[kept])
+        return _Movers(self.rows[kept], self.topics[kept], self.costs[kept], self.copies[kept], self.gains[kept])
 
-    def places(self, other: _Side, sign: int) -> LongArray:
+    def matches(self, other: _Movers, sign: int) -> LongArray:
         """(K,): equal numbers for rows of two sides whose costs cancel out and whose ranks by gain are equal."""
-        mine, others = (
+        own_keys, other_keys = (
             np.stack([side.topics, turn * side.costs, turn * side.copies], axis=1)
             for side, turn in ((self, sign), (other, -sign))
         )
-        _, kinds = np.unique(np.concatenate([mine, others]), axis=0, return_inverse=True)
-        kinds = kinds.ravel()[: len(mine)]
+        _, kinds = np.unique(np.concatenate([own_keys, other_keys]), axis=0, return_inverse=True)
+        kinds = kinds.ravel()[: len(own_keys)]
         order = np.argsort(kinds, kind="stable")
         ranks = np.empty(len(kinds), dtype=np.int64)
         ranks[order] = np.arange(len(kinds)) - np.searchsorted(kinds[order], kinds[order])
-        places: LongArray = kinds * (len(mine) + len(others) + 1) + ranks
+        places: LongArray = kinds * (len(own_keys) + len(other_keys) + 1) + ranks
         return places
 
 
 def _gains(
     placement: SearchPlacement,
     rows: IntArray,
-    here: IntArray,
-    there: IntArray,
-    by: Ties,
+    source: IntArray,
+    target: IntArray,
+    ties: Ties,
     copied: IntArray | None = None,
 ) -> FloatArray:
     """(K,): each row's gain by a move from one broker to another; _NEVER if it has to stay.
 
     copied (M,): how many of a row's replicas are copied, if that is known.
     """
-    levels, may = placement.search.levels, np.ones(len(rows), dtype=bool)
-    if by.pinned is not None:
-        may &= ~by.pinned[rows, here]
-    if by.copies_only:
-        may &= (levels[rows, here] > 0) & (levels[rows, there] > 0)
+    levels, may_move = placement.search.levels, np.ones(len(rows), dtype=bool)
+    if ties.pinned is not None:
+        may_move &= ~ties.pinned[rows, source]
+    if ties.copies_only:
+        may_move &= (levels[rows, source] > 0) & (levels[rows, target] > 0)
     gains = np.full(len(rows), _NEVER)
-    rows, here, there = rows[may], here[may], there[may]
-    gains[may] = _value(placement, rows, there, by) - _value(placement, rows, here, by)
-    if by.per_touched:
+    rows, source, target = rows[may_move], source[may_move], target[may_move]
+    gains[may_move] = _value(placement, rows, target, ties) - _value(placement, rows, source, ties)
+    if ties.per_touched:
         # A row loses if it copies something only after the exchange, and gains if it then copies nothing any more.
         before = (placement.on[rows] & (levels[rows] > 0)).sum(axis=1) if copied is None else copied[rows]
-        after = before + levels[rows, there].astype(np.int64) - levels[rows, here]
-        gains[may] -= by.per_touched * ((after > 0).astype(np.int64) - (before > 0))
+        after = before + levels[rows, target].astype(np.int64) - levels[rows, source]
+        gains[may_move] -= ties.per_touched * ((after > 0).astype(np.int64) - (before > 0))
     return gains
 
 
-def _value(placement: SearchPlacement, rows: IntArray, brokers: IntArray, by: Ties) -> FloatArray:
+def _value(placement: SearchPlacement, rows: IntArray, brokers: IntArray, ties: Ties) -> FloatArray:
     """(K,): the worth of each row's replica on its broker."""
     search = placement.search
-    copied = np.where(search.levels[rows, brokers] > 0, by.size_bytes[rows], 0)
-    within = copied * (by.racks[rows] == by.broker_racks[brokers])
-    worth: FloatArray = by.per_leader * (by.leaders[rows] == brokers) + by.per_byte * within
+    copied = np.where(search.levels[rows, brokers] > 0, ties.size_bytes[rows], 0)
+    within = copied * (ties.racks[rows] == ties.broker_racks[brokers])
+    worth: FloatArray = ties.per_leader * (ties.leaders[rows] == brokers) + ties.per_byte * within
     return worth

@@ -21,7 +21,7 @@ from planner.strategies.load_windows.byte_loads import ByteLoads
 
 
 @dataclass(frozen=True, eq=False)
-class Begins:
+class Starts:
     """The windows (K,) that may begin anywhere, the first and the last start (K,) of each, and their width."""
 
     open: BoolArray
@@ -42,8 +42,8 @@ class OpenWindows:
     `lows` is empty if that window isn't open, or isn't the same for all brokers.
     """
 
-    topics: Begins
-    replicas: Begins
+    topics: Starts
+    replicas: Starts
     lows: range
 
     @property
@@ -51,22 +51,22 @@ class OpenWindows:
         """True if some window is open."""
         return bool(self.topics.open.any() or self.replicas.open.any())
 
-    def widened(self, wanted: Windows) -> Windows:
+    def widened(self, windows: Windows) -> Windows:
         """The windows, wide enough for all starts, except the starts that are tried one by one."""
-        replicas = wanted.replicas if self.lows else self.replicas.widened(wanted.replicas[:, None])[:, 0]
-        return replace(wanted, topic_replicas=self.topics.widened(wanted.topic_replicas), replicas=replicas)
+        replicas = windows.replicas if self.lows else self.replicas.widened(windows.replicas[:, None])[:, 0]
+        return replace(windows, topic_replicas=self.topics.widened(windows.topic_replicas), replicas=replicas)
 
 
-def open_windows(problem: Problem, balance: Balance, layout: Layout, wanted: Windows) -> OpenWindows:
+def open_windows(problem: Problem, balance: Balance, layout: Layout, windows: Windows) -> OpenWindows:
     """The windows that a balance leaves open on this problem."""
     fair, same_disks = fair_shares(problem), bool(np.ptp(disk_weights(problem)) == 0)
-    held = layout.fixed_cells.sum(axis=1) + layout.topic_replicas
-    topics = _begins(fair.topic_replicas, balance.topic_replicas, wanted.topic_replicas, same_disks, held)
+    counts = layout.fixed_cells.sum(axis=1) + layout.topic_replicas
+    topics = _starts_of(fair.topic_replicas, balance.topic_replicas, windows.topic_replicas, same_disks, counts)
     if problem.open_targets is not None:
         topics = replace(topics, open=topics.open & problem.open_targets.all(axis=1))
-    window = wanted.replicas[:, None]
-    replicas = _begins(fair.replicas, balance.replicas, window, same_disks, held.sum(keepdims=True))
-    if wanted.caps is not None and wanted.caps[0].min() < replicas.last[0] + replicas.spread:
+    window = windows.replicas[:, None]
+    replicas = _starts_of(fair.replicas, balance.replicas, window, same_disks, counts.sum(keepdims=True))
+    if windows.caps is not None and windows.caps[0].min() < replicas.last[0] + replicas.spread:
         # A window that a cap cuts has no other start.
         replicas = replace(replicas, open=np.zeros_like(replicas.open))
     lows = range(int(replicas.first[0]), int(replicas.last[0]) + 1)
@@ -74,93 +74,93 @@ def open_windows(problem: Problem, balance: Balance, layout: Layout, wanted: Win
     return OpenWindows(topics, replicas, lows if by_start else range(0))
 
 
-def _begins(fair: Shares, tolerance: Tolerance, window: LongArray, same_disks: bool, held: LongArray) -> Begins:
-    """The starts of windows (2, K, Bt), for brokers that together hold `held` (K,).
+def _starts_of(fair: Shares, tolerance: Tolerance, window: LongArray, same_disks: bool, counts: LongArray) -> Starts:
+    """The starts of windows (2, K, Bt), for brokers that together hold `counts` (K,).
 
     Shares that differ by more than the spread can't be brought within it: then only the window around each one counts.
     """
     if tolerance.kind != "spread" or tolerance.value < 2:
-        closed = np.zeros(len(held), dtype=np.int64)
-        return Begins(closed > 0, closed, closed, 0)
+        closed = np.zeros(len(counts), dtype=np.int64)
+        return Starts(closed > 0, closed, closed, 0)
     spread, brokers = int(tolerance.value), window.shape[2]
     floor, ceil = fair.count // fair.parts, -(-fair.count // fair.parts)
-    within = (floor.max(axis=1) - ceil.min(axis=1) <= spread) & same_disks
-    return Begins(within | alike(window), np.maximum(-(-held // brokers) - spread, 0), held // brokers, spread)
+    is_within = (floor.max(axis=1) - ceil.min(axis=1) <= spread) & same_disks
+    return Starts(is_within | alike(window), np.maximum(-(-counts // brokers) - spread, 0), counts // brokers, spread)
 
 
-def excess_and_cost_of_topics(layout: Layout, wanted: Windows, chosen: IntArray) -> tuple[LongArray, LongArray]:
+def excess_and_cost_of_topics(layout: Layout, windows: Windows, chosen: IntArray) -> tuple[LongArray, LongArray]:
     """(T,) twice: each topic's weight outside its windows, and its cost, for rows of replicas (M, W) as brokers of the
     problem.
     """
-    at = layout.numbered(chosen)
-    cells = layout.fixed_cells + _cells(layout, at)
-    stays = (at[:, :, None] == layout.home[:, None, :]) & (at >= 0)[:, :, None]
-    entering = layout.enter_costs[np.arange(len(at))[:, None], layout.groups[at]]
-    costs = np.where(stays.any(axis=2), (stays * layout.keep_costs[:, None, :]).sum(axis=2), entering)
-    total = sums_at(layout.topic_count, layout.topics, np.where(at >= 0, costs, 0).sum(axis=1))
-    return excess(wanted.topic_replicas[:, :, layout.order], cells, TOPIC_PRICE), total
+    brokers = layout.numbered(chosen)
+    cells = layout.fixed_cells + _cells(layout, brokers)
+    is_kept = (brokers[:, :, None] == layout.home[:, None, :]) & (brokers >= 0)[:, :, None]
+    enter_costs = layout.enter_costs[np.arange(len(brokers))[:, None], layout.groups[brokers]]
+    costs = np.where(is_kept.any(axis=2), (is_kept * layout.keep_costs[:, None, :]).sum(axis=2), enter_costs)
+    topic_costs = sums_at(layout.topic_count, layout.topics, np.where(brokers >= 0, costs, 0).sum(axis=1))
+    return excess(windows.topic_replicas[:, :, layout.order], cells, TOPIC_PRICE), topic_costs
 
 
-def _cells(layout: Layout, at: IntArray) -> LongArray:
+def _cells(layout: Layout, brokers: IntArray) -> LongArray:
     """(T, Bt): the number of replicas, for rows (M, W) of brokers of the flow."""
-    rows, slots = np.nonzero(at >= 0)
-    return sums_at((layout.topic_count, len(layout.targets)), (layout.topics[rows], at[rows, slots]))
+    rows, slots = np.nonzero(brokers >= 0)
+    return sums_at((layout.topic_count, len(layout.targets)), (layout.topics[rows], brokers[rows, slots]))
 
 
-def closed(problem: Problem, balance: Balance, topics: int) -> OpenWindows:
+def no_open_windows(problem: Problem, balance: Balance, topics: int) -> OpenWindows:
     """No open windows, except that of all replicas if a spread of one leaves it two starts."""
     lows = starts(problem, balance.replicas)
     ends = np.array([lows[0]]) if lows else np.zeros(1, dtype=np.int64), np.array([lows[-1] if lows else 0])
     spread = int(balance.replicas.value) if lows else 0
-    none = np.zeros(topics, dtype=np.int64)
-    return OpenWindows(Begins(none > 0, none, none, 0), Begins(np.array([len(lows) > 1]), *ends, spread), range(0))
+    zeros = np.zeros(topics, dtype=np.int64)
+    return OpenWindows(Starts(zeros > 0, zeros, zeros, 0), Starts(np.array([len(lows) > 1]), *ends, spread), range(0))
 
 
-def allowed(layout: Layout, wanted: Windows, anywhere: OpenWindows, loads: ByteLoads) -> Allowed:
+def no_slack(layout: Layout, windows: Windows, openings: OpenWindows, loads: ByteLoads) -> Allowed:
     """The windows asked for, with nothing allowed outside of them yet."""
     fixed, movable = layout.fixed_cells, layout.topic_replicas
     in_all = fixed.sum(axis=0, keepdims=True), movable.sum(keepdims=True)
-    by_topic, by_broker = wanted.topic_replicas[:, :, layout.order], wanted.replicas[:, None, layout.order]
+    by_topic, by_broker = windows.topic_replicas[:, :, layout.order], windows.replicas[:, None, layout.order]
     return Allowed(
-        CountWindows(by_topic, fixed, movable, TOPIC_PRICE, **vars(anywhere.topics)),
-        CountWindows(by_broker, *in_all, BROKER_PRICE, **vars(anywhere.replicas)),
+        CountWindows(by_topic, fixed, movable, TOPIC_PRICE, **vars(openings.topics)),
+        CountWindows(by_broker, *in_all, BROKER_PRICE, **vars(openings.replicas)),
         Loads(loads.windows, loads.scales),
         furthest=np.zeros(len(loads.scales), dtype=np.int64),
     )
 
 
-def reached(layout: Layout, none: Allowed, loads: ByteLoads, chosen: IntArray) -> Allowed:
+def slack_of(layout: Layout, none_outside: Allowed, loads: ByteLoads, chosen: IntArray) -> Allowed:
     """The windows, with as much allowed outside as rows of replicas (M, W), as brokers of the problem, are."""
-    at = layout.numbered(chosen)
-    return none.reached(_cells(layout, at), loads.held(at))
+    brokers = layout.numbered(chosen)
+    return none_outside.reached(_cells(layout, brokers), loads.by_broker(brokers))
 
 
-def within(certificate: Certificate, most: Allowed) -> Certificate:
-    """The certificate for all plans that are no further outside than `most`, at the best prices of units outside.
+def with_slack(certificate: Certificate, slack: Allowed) -> Certificate:
+    """The certificate for all plans that are no further outside than allowed, at the best prices of units outside.
 
     Only parts of all racks are kept. Nothing proves yet how far outside every plan is.
     """
-    every, there = set(lagrangian_bound.every_rack(certificate.facts)), most.beginning(certificate.lows)
-    kept = (part for part in certificate.parts if set(part.racks) == every)
-    parts = tuple(Part(part.racks, changed(part.case, partial(_priced, most=there))) for part in kept)
-    nothing = (Starting(lagrangian_bound.none_priced(certificate.facts)),)
-    outside = Outside(most, nothing, nothing, (), np.zeros(0, dtype=np.int64))
-    others = tuple(replace(within(other, most), outside=None) for other in certificate.others)
-    prices = _priced(certificate.prices, there)
+    all_racks, at_starts = set(lagrangian_bound.every_rack(certificate.facts)), slack.beginning(certificate.lows)
+    whole_parts = (part for part in certificate.parts if set(part.racks) == all_racks)
+    parts = tuple(Part(part.racks, changed(part.case, partial(_best_priced, slack=at_starts))) for part in whole_parts)
+    no_prices = (Starting(lagrangian_bound.none_priced(certificate.facts)),)
+    outside = Outside(slack, no_prices, no_prices, (), np.zeros(0, dtype=np.int64))
+    others = tuple(replace(with_slack(other, slack), outside=None) for other in certificate.others)
+    prices = _best_priced(certificate.prices, at_starts)
     return Certificate(certificate.facts, prices, parts, others, outside, certificate.lows)
 
 
-def at_price(prices: Prices, most: Allowed) -> Prices:
+def at_price(prices: Prices, slack: Allowed) -> Prices:
     """Prices of loads, cut to the price of a unit outside, which is 1; replicas outside have their best price."""
     clipped = tuple(
         np.stack([table[0], table[1].clip(-scale * prices.grain, scale * prices.grain), table[2]])
-        for table, scale in zip(prices.loads, most.windows.scales.tolist(), strict=True)
+        for table, scale in zip(prices.loads, slack.windows.scales.tolist(), strict=True)
     )
-    gentle = replace(prices, loads=clipped)
-    return replace(gentle, of_replicas=most.prices(gentle.tables)[0], of_loads=prices.grain)
+    cut_prices = replace(prices, loads=clipped)
+    return replace(cut_prices, of_replicas=slack.prices(cut_prices.tables)[0], of_loads=prices.grain)
 
 
-def _priced(prices: Prices, most: Allowed) -> Prices:
+def _best_priced(prices: Prices, slack: Allowed) -> Prices:
     """The prices with the best prices of units outside."""
-    of_replicas, of_loads = most.prices(prices.tables)
+    of_replicas, of_loads = slack.prices(prices.tables)
     return replace(prices, of_replicas=of_replicas, of_loads=of_loads)

@@ -17,7 +17,7 @@ from planner.strategies.flow.min_cost_flow import CostRangeError, potentials
 from planner.strategies.flow.placement import Placed, matrix, on_brokers, place
 from planner.strategies.flow.placement_network import Layout
 from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices
-from planner.strategies.load_windows.allowed_plans import within
+from planner.strategies.load_windows.allowed_plans import with_slack
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, SearchState
 from planner.strategies.load_windows.lp_relaxation import integer_program
@@ -29,11 +29,11 @@ _STEEPEST = 3
 _MOST, _MOST_BITS = 1 << 60, GRAIN.bit_length() - 1
 
 
-def facts(problem: Problem, layout: Layout, loads: ByteLoads) -> BoundFacts:
+def facts_of(problem: Problem, layout: Layout, loads: ByteLoads) -> BoundFacts:
     """The facts of a layout, in the layout's order of brokers."""
     rule = rack_rule(problem)
     in_bytes = bool(layout.copy_bytes.any())
-    costs = layout.copy_bytes if in_bytes else (~layout.new).astype(np.int64)
+    costs = layout.copy_bytes if in_bytes else (~layout.is_new).astype(np.int64)
     return BoundFacts(
         measure="bytes" if in_bytes else "replicas",
         broker_ids=problem.broker_ids[layout.targets],
@@ -53,7 +53,7 @@ def facts(problem: Problem, layout: Layout, loads: ByteLoads) -> BoundFacts:
 
 
 def proof(
-    about: BoundFacts,
+    facts: BoundFacts,
     layout: Layout,
     placed: Placed,
     loads: tuple[LongArray, LongArray] | None = None,
@@ -66,54 +66,54 @@ def proof(
     With `of_excess`, its costs were weights of units outside of windows.
     """
     network = placed.network
-    nodes = potentials(network.arcs, placed.windowed, network.supplies, placed.solved)
-    cells = nodes[layout.first_cell : layout.first_broker].reshape(layout.topic_count, -1)
-    brokers = nodes[layout.first_broker : layout.sink]
+    duals = potentials(network.arcs, placed.windowed, network.supplies, placed.solved)
+    cells = duals[layout.first_cell : layout.first_broker].reshape(layout.topic_count, -1)
+    brokers = duals[layout.first_broker : layout.sink]
     cell_prices = cells - brokers
     if layout.forbidden is not None:
-        cell_prices = np.where(layout.forbidden & (layout.held_cells == 0), 0, cell_prices)
+        cell_prices = np.where(layout.forbidden & (layout.home_cells == 0), 0, cell_prices)
     # If no load has a price, costs aren't in units of 1 / GRAIN yet.
     grain = 1 if loads is not None and loads[0].any() else GRAIN
     unit, scale = (layout.cost_unit_bytes, layout.tie_scale) if layout.copy_bytes.any() and not of_excess else (1, 1)
     topic_window, broker_window = placed.windowed
-    both = [in_units(each, grain * unit, unit, scale) for each in (cell_prices, brokers - nodes[layout.sink])]
+    exact = [in_units(each, grain * unit, unit, scale) for each in (cell_prices, brokers - duals[layout.sink])]
     # If units outside of windows are dear, prices must be coarser by some bits to be far within 64 bits.
-    beyond = max(int(np.abs(each).max(initial=0)) // _MOST for each in both)
-    coarser = min(beyond.bit_length(), _MOST_BITS)
-    coarse_cells, coarse_brokers = ((each >> coarser).clip(-_MOST, _MOST).astype(np.int64) for each in both)
-    unpriced = lagrangian_bound.none_priced(about)
+    overflow = max(int(np.abs(each).max(initial=0)) // _MOST for each in exact)
+    shift = min(overflow.bit_length(), _MOST_BITS)
+    coarse_cells, coarse_brokers = ((each >> shift).clip(-_MOST, _MOST).astype(np.int64) for each in exact)
+    unpriced = lagrangian_bound.none_priced(facts)
     prices = Prices(
         lagrangian_bound.price_at_edges(coarse_cells, topic_window.bounds.reshape(2, *cells.shape)),
         lagrangian_bound.price_at_edges(coarse_brokers, broker_window.bounds),
-        unpriced.loads if loads is None else tuple(map(lagrangian_bound.price_at_edges, loads[0] >> coarser, loads[1])),
-        GRAIN >> coarser,
+        unpriced.loads if loads is None else tuple(map(lagrangian_bound.price_at_edges, loads[0] >> shift, loads[1])),
+        GRAIN >> shift,
     )
-    return Certificate(about, prices)
+    return Certificate(facts, prices)
 
 
-def in_units(prices: LongArray, times: int, unit: int, scale: int) -> ExactArray:
-    """Prices times `times` / scale, rounded to multiples of `unit`: tie-breaks don't count."""
-    largest = int(np.abs(prices).max(initial=0)) * times // scale
+def in_units(prices: LongArray, factor: int, unit: int, scale: int) -> ExactArray:
+    """Prices times `factor` / scale, rounded to multiples of `unit`: tie-breaks don't count."""
+    largest = int(np.abs(prices).max(initial=0)) * factor // scale
     exact = prices.astype(object) if largest >= _MOST else prices
     # np.divmod takes no Python integers.
-    whole, rest = exact // scale, exact % scale
-    return (whole * (times // unit) + (rest * (times // unit) + scale // 2) // scale) * unit
+    quotients, remainders = exact // scale, exact % scale
+    return (quotients * (factor // unit) + (remainders * (factor // unit) + scale // 2) // scale) * unit
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """The input of every attempt. `effort`: the work that may be done, None: only that of `balanced_placement._quick`.
-    `most`: how far outside of their windows plans may be, None: not at all.
+    `slack`: how far outside of their windows plans may be, None: not at all.
     """
 
     problem: Problem
     layout: Layout
-    wanted: Windows
+    windows: Windows
     loads: ByteLoads
-    about: BoundFacts
+    facts: BoundFacts
     search: SearchState
     effort: Effort | None
-    most: Allowed | None
+    slack: Allowed | None
 
     def placement(self, chosen: IntArray) -> SearchPlacement:
         """Rows of replicas (M, W), as brokers of the problem, as the start of a local search."""
@@ -157,7 +157,7 @@ class Best(NamedTuple):
         plan = self.plan
         return self if plan is None else self._replace(plan=plan._replace(placement=plan.placement.copy()))
 
-    def but(self, plan: PlacedPlan | None, bound: Bound | None) -> "Best":
+    def updated(self, plan: PlacedPlan | None, bound: Bound | None) -> "Best":
         """The better plan and the better bound of these and the given ones."""
         plans, bounds = (self.plan, plan), (self.bound, bound)
         return Best(
@@ -166,7 +166,7 @@ class Best(NamedTuple):
         )
 
 
-class Priced(NamedTuple):
+class PricedFlow(NamedTuple):
     """The cheapest placement at some prices, and the bound that it proves."""
 
     placed: Placed
@@ -179,37 +179,37 @@ def by_program(task: Task, room: MostOutside, *, of_loads: bool = False) -> Plac
     """
     if task.effort is None:
         return None
-    on = integer_program(task.layout, task.wanted, task.loads, task.effort, room=room, of_loads=of_loads)
-    placement = None if on is None else SearchPlacement(replace(task.search, most_outside=room), on)
+    is_on = integer_program(task.layout, task.windows, task.loads, task.effort, room=room, of_loads=of_loads)
+    placement = None if is_on is None else SearchPlacement(replace(task.search, most_outside=room), is_on)
     return PlacedPlan.of(placement) if placement is not None and placement.within_windows() else None
 
 
-def in_parts(task: Task, prices: FloatArray) -> LongArray:
+def whole_prices(task: Task, prices: FloatArray) -> LongArray:
     """Prices (D, Bt) in bytes per unit as whole numbers of 1 / GRAIN, none too steep for the solver's arithmetic."""
     steepest = _STEEPEST * task.loads.scales[:, None]
     return np.rint(prices.clip(-steepest, steepest) * GRAIN).astype(np.int64)
 
 
-def at_prices(task: Task, prices: LongArray) -> Priced | None:
+def at_prices(task: Task, prices: LongArray) -> PricedFlow | None:
     """The flow at prices (D, Bt) in 1 / GRAIN per unit; None if they exceed the solver's arithmetic."""
     try:
         layout = priced(task.layout, task.loads, prices)
-        placed = place(task.problem, layout, task.wanted)
+        placed = place(task.problem, layout, task.windows)
     except CostRangeError:
         return None
-    return Priced(placed, of_proof(task, proof(task.about, layout, placed, (prices, task.loads.windows))))
+    return PricedFlow(placed, bound_of(task, proof(task.facts, layout, placed, (prices, task.loads.windows))))
 
 
-def without_prices(task: Task, placed: Placed) -> Bound:
+def unpriced_bound(task: Task, placed: Placed) -> Bound:
     """The bound of a placement that was made without prices."""
-    return of_proof(task, proof(task.about, task.layout, placed))
+    return bound_of(task, proof(task.facts, task.layout, placed))
 
 
-def of_proof(task: Task, proven: Certificate) -> Bound:
+def bound_of(task: Task, proven: Certificate) -> Bound:
     """The bound of a proof for all plans that are no further outside than allowed."""
-    return Bound(proven, lagrangian_bound.least(proven if task.most is None else within(proven, task.most)))
+    return Bound(proven, lagrangian_bound.least(proven if task.slack is None else with_slack(proven, task.slack)))
 
 
-def chosen_of(task: Task, placement: SearchPlacement) -> IntArray:
+def replicas_of(task: Task, placement: SearchPlacement) -> IntArray:
     """Replicas of the rows (M, W), as brokers of the problem."""
     return matrix(task.layout, np.stack(np.nonzero(placement.on)), task.problem.width)

@@ -18,16 +18,16 @@ import numpy as np
 from planner.model.problem import FloatArray, IntArray
 from planner.strategies import work_limits
 from planner.strategies.load_windows.local_search_state import (
-    Ends,
     Moving,
     Pairs,
+    PartnerRows,
     SearchPlacement,
     can_exchange,
-    coming,
-    further,
-    going,
-    outward,
+    leaving_rows,
+    outward_by,
     pairings,
+    returning_rows,
+    takes_outward,
 )
 
 # The weight of a byte outside its window against a byte copied (minus the prices): at first exchanges into windows may
@@ -41,12 +41,12 @@ class _Exchange(NamedTuple):
     """Rows that go there and back, -1 for none, and the gain."""
 
     gain: float
-    there: int
-    back: int
+    out_row: int
+    back_row: int
 
 
 # Pairs of brokers without an exchange: both brokers' changes by then, and the weight from which one may exist.
-_Fruitless = dict[tuple[int, int], tuple[tuple[int, int], float]]
+_FruitlessPairs = dict[tuple[int, int], tuple[tuple[int, int], float]]
 # Such weights are lowered by this factor, because floating point is inexact.
 _EXACT = 1 - 1e-6
 
@@ -76,26 +76,26 @@ def repair(
     `for_nothing`: only by replicas that cost no more on their new brokers. `nearly`: the placement is nearly within its
     windows, and isn't taken further outside at any saving. `or_not_at_all`: stop if a broker can't be helped.
     """
-    fruitless: _Fruitless = {}
+    fruitless: _FruitlessPairs = {}
     weights = _WEIGHTS[-1:] if nearly else _WEIGHTS
     if (placement.search.load_windows[:, 0] <= 0).all():
         weights = (*weights, _OF_CAPS)
     for weight in weights:
-        _mend(placement, _Aim(weight, prices, for_nothing, or_not_at_all), fruitless)
+        _repair_at_weight(placement, _Aim(weight, prices, for_nothing, or_not_at_all), fruitless)
         if placement.within_windows():
             return
 
 
-def polish(placement: SearchPlacement, enough: int = 0) -> None:
+def polish(placement: SearchPlacement, goal: int = 0) -> None:
     """Make exchanges that cost less and take no load further outside its window, until the placement costs no more than
-    `enough`.
+    `goal`.
     """
     for _ in range(work_limits.POLISH_ROUNDS):
-        if (left := placement.cost - enough) <= 0 or not _cheapen(placement, left):
+        if (to_save := placement.cost - goal) <= 0 or not _make_cheaper(placement, to_save):
             return
 
 
-def at_edges(placement: SearchPlacement, prices: FloatArray, enough: int) -> SearchPlacement:
+def at_edges(placement: SearchPlacement, prices: FloatArray, goal: int) -> SearchPlacement:
     """A polished placement with brokers close to those edges of their windows that have prices (D, B).
 
     With prices, a replica often costs the same on two brokers, and the flow takes either: a broker may give away far
@@ -113,13 +113,13 @@ def at_edges(placement: SearchPlacement, prices: FloatArray, enough: int) -> Sea
     )
     close = SearchPlacement(replace(search, load_windows=narrow), placement.on.copy())
     repair(close, prices)
-    found = SearchPlacement(search, close.on)
-    repair(found, prices, nearly=True)
-    polish(found, enough)
-    return found
+    polished = SearchPlacement(search, close.on)
+    repair(polished, prices, nearly=True)
+    polish(polished, goal)
+    return polished
 
 
-def _mend(placement: SearchPlacement, aim: _Aim, fruitless: _Fruitless) -> None:
+def _repair_at_weight(placement: SearchPlacement, aim: _Aim, fruitless: _FruitlessPairs) -> None:
     """Make exchanges for the broker furthest outside, until no broker can be helped."""
     stuck = np.zeros(placement.on.shape[1], dtype=bool)
     while True:
@@ -127,48 +127,48 @@ def _mend(placement: SearchPlacement, aim: _Aim, fruitless: _Fruitless) -> None:
         broker = int(outside.argmax())
         if not outside[broker] or placement.within_windows():
             return
-        helpers = _help(placement, broker, aim, fruitless)
+        helpers = _help_broker(placement, broker, aim, fruitless)
         if aim.or_not_at_all and not helpers:
             return
         stuck[broker] = not helpers
         stuck[helpers] = False
 
 
-def _help(placement: SearchPlacement, broker: int, aim: _Aim, fruitless: _Fruitless) -> list[int]:
+def _help_broker(placement: SearchPlacement, broker: int, aim: _Aim, fruitless: _FruitlessPairs) -> list[int]:
     """Make the best exchanges for a broker with its first partners, or else with the others; return the partners."""
     for partners in _partners(placement, broker):
         pairs = {other: (min(broker, other), max(broker, other)) for other in partners}
         states = {pair: (int(placement.changes[pair[0]]), int(placement.changes[pair[1]])) for pair in pairs.values()}
         # A pair is tried again if one of the two has changed since, or at a weight at which an exchange may exist.
-        tried = [
+        candidates = [
             other
             for other, pair in pairs.items()
-            if (then := fruitless.get(pair)) is None or then[0] != states[pair] or aim.weight >= then[1]
+            if (last := fruitless.get(pair)) is None or last[0] != states[pair] or aim.weight >= last[1]
         ]
-        found = []
-        for partner, each in zip(tried, _best(placement, broker, np.array(tried), aim), strict=True):
+        exchanges = []
+        for partner, each in zip(candidates, _find_best(placement, broker, np.array(candidates), aim), strict=True):
             if isinstance(each, _Exchange):
-                found.append((each, partner))
+                exchanges.append((each, partner))
             else:
                 fruitless[pairs[partner]] = states[pairs[partner]], each
-        if found:
-            return _take(placement, broker, found, aim)
+        if exchanges:
+            return _make_best(placement, broker, exchanges, aim)
     return []
 
 
-def _take(placement: SearchPlacement, broker: int, found: list[tuple[_Exchange, int]], aim: _Aim) -> list[int]:
+def _make_best(placement: SearchPlacement, broker: int, exchanges: list[tuple[_Exchange, int]], aim: _Aim) -> list[int]:
     """Make the best of these exchanges, and further ones while the broker is much further outside than they shift;
     return the partners.
     """
     scales, shifted = placement.search.scales, 0
     helpers: list[int] = []
-    for each, partner in sorted(found, key=lambda pair: -pair[0].gain):
+    for each, partner in sorted(exchanges, key=lambda pair: -pair[0].gain):
         outside, before = int(placement.outside()[broker]), placement.load[:, broker].copy()
         if helpers and (
             outside < work_limits.FAR_OUTSIDE * shifted or not _gains_still(placement, (broker, partner), each, aim)
         ):
             continue
-        _apply(placement, broker, partner, each)
+        _make(placement, broker, partner, each)
         shifted = int((np.abs(placement.load[:, broker] - before) * scales).sum())
         helpers.append(partner)
     return helpers
@@ -176,141 +176,141 @@ def _take(placement: SearchPlacement, broker: int, found: list[tuple[_Exchange, 
 
 def _gains_still(placement: SearchPlacement, brokers: tuple[int, int], exchange: _Exchange, aim: _Aim) -> bool:
     """True if an exchange is still possible and still gains after others were made."""
-    (here, there), first = brokers, np.zeros(1, dtype=np.int64)
-    if not can_exchange(placement, here, there, exchange.there, exchange.back):
+    (source, target), zeros = brokers, np.zeros(1, dtype=np.int64)
+    if not can_exchange(placement, source, target, exchange.out_row, exchange.back_row):
         return False
     out, back = (np.array([row for row in (each,) if row >= 0], dtype=np.int64) for each in exchange[1:])
-    moving = Moving.of(placement, out, here, there), Moving.of(placement, back, there, here)
-    (found,) = _gainful(placement, (here, np.array([there])), aim, moving, Pairs(first, first, first))
-    return isinstance(found, _Exchange)
+    moving = Moving.of(placement, out, source, target), Moving.of(placement, back, target, source)
+    (best,) = _best_of_each(placement, (source, np.array([target])), aim, moving, Pairs(zeros, zeros, zeros))
+    return isinstance(best, _Exchange)
 
 
 def _partners(placement: SearchPlacement, broker: int) -> Iterator[list[int]]:
     """The other brokers in two lists: a few with the most room, then the rest."""
     search = placement.search
     low, high = search.load_windows.transpose(1, 0, 2)
-    beyond = np.maximum(placement.load - high, 0) - np.maximum(low - placement.load, 0)
-    worst = int(np.abs(beyond[:, broker] * search.scales).argmax())
+    excess = np.maximum(placement.load - high, 0) - np.maximum(low - placement.load, 0)
+    worst = int(np.abs(excess[:, broker] * search.scales).argmax())
     middle = (low[worst] + high[worst]) // 2
-    room = (middle - placement.load[worst]) * (1 if beyond[worst, broker] > 0 else -1)
+    room = (middle - placement.load[worst]) * (1 if excess[worst, broker] > 0 else -1)
     order = [other for other in np.argsort(-room, kind="stable").tolist() if other != broker]
     yield order[: work_limits.FIRST_PARTNERS]
     yield order[work_limits.FIRST_PARTNERS :]
 
 
-def _apply(placement: SearchPlacement, here: int, there: int, exchange: _Exchange) -> None:
-    if exchange.there >= 0:
-        placement.move(exchange.there, here, there)
-    if exchange.back >= 0:
-        placement.move(exchange.back, there, here)
+def _make(placement: SearchPlacement, source: int, target: int, exchange: _Exchange) -> None:
+    if exchange.out_row >= 0:
+        placement.move(exchange.out_row, source, target)
+    if exchange.back_row >= 0:
+        placement.move(exchange.back_row, target, source)
 
 
-def _best(placement: SearchPlacement, here: int, partners: IntArray, aim: _Aim) -> list[_Exchange | float]:
+def _find_best(placement: SearchPlacement, broker: int, partners: IntArray, aim: _Aim) -> list[_Exchange | float]:
     """The exchange that gains the most with each of the partners (K,); if none gains a byte, the weight from which one
     may.
     """
     best: list[_Exchange | float] = []
-    for first in range(0, len(partners), work_limits.FIRST_PARTNERS):
-        some = partners[first : first + work_limits.FIRST_PARTNERS]
-        ours, theirs = going(placement, here, some), coming(placement, here, some)
+    for start in range(0, len(partners), work_limits.FIRST_PARTNERS):
+        chunk = partners[start : start + work_limits.FIRST_PARTNERS]
+        out, back = leaving_rows(placement, broker, chunk), returning_rows(placement, broker, chunk)
         moving = (
-            Moving.of(placement, ours.rows, here, some[ours.partners]),
-            Moving.of(placement, theirs.rows, some[theirs.partners], here),
+            Moving.of(placement, out.rows, broker, chunk[out.partners]),
+            Moving.of(placement, back.rows, chunk[back.partners], broker),
         )
-        best += _gainful(placement, (here, some), aim, moving, pairings(placement, here, some, ours, theirs))
+        best += _best_of_each(placement, (broker, chunk), aim, moving, pairings(placement, broker, chunk, out, back))
     return best
 
 
-def _gainful(
+def _best_of_each(
     placement: SearchPlacement, brokers: tuple[int, IntArray], aim: _Aim, moving: tuple[Moving, Moving], pairs: Pairs
 ) -> list[_Exchange | float]:
     """The best of each partner's exchanges; if none gains a byte, the weight from which one may."""
-    (here, partners), (out, back), (at, of, by) = brokers, moving, pairs
-    costs, there = (out.costs[at], back.costs[of]), partners[by]
-    gain, beyond = -(costs[0] + costs[1]).astype(np.float64), np.zeros(len(at))
+    (broker, partners), (out, back), (outs, backs, partner_of) = brokers, moving, pairs
+    costs, targets = (out.costs[outs], back.costs[backs]), partners[partner_of]
+    gain, worse = -(costs[0] + costs[1]).astype(np.float64), np.zeros(len(outs))
     for load, scale in enumerate(placement.search.scales.tolist()):
-        shifted = out.loads[load, at] - back.loads[load, of]
+        shifted = out.loads[load, outs] - back.loads[load, backs]
         if aim.prices is not None and aim.prices[load].any():
-            gain += shifted * (aim.prices[load, there] - aim.prices[load, here])
-        beyond += scale * (further(placement, load, here, -shifted) + further(placement, load, there, shifted))
+            gain += shifted * (aim.prices[load, targets] - aim.prices[load, broker])
+        worse += scale * (outward_by(placement, load, broker, -shifted) + outward_by(placement, load, targets, shifted))
     if aim.for_nothing:
         gain[(costs[0] > 0) | (costs[1] > 0)] = -np.inf
-    in_all, found = gain - aim.weight * beyond, list[_Exchange | float]()
-    for start, end in pairwise(np.searchsorted(by, np.arange(len(partners) + 1)).tolist()):
-        best = start + int(in_all[start:end].argmax()) if start < end else -1
-        if best >= 0 and in_all[best] >= 1:
-            found.append(_Exchange(float(in_all[best]), int(out.rows[at[best]]), int(back.rows[of[best]])))
+    gains, exchanges = gain - aim.weight * worse, list[_Exchange | float]()
+    for start, end in pairwise(np.searchsorted(partner_of, np.arange(len(partners) + 1)).tolist()):
+        best = start + int(gains[start:end].argmax()) if start < end else -1
+        if best >= 0 and gains[best] >= 1:
+            exchanges.append(_Exchange(float(gains[best]), int(out.rows[outs[best]]), int(back.rows[backs[best]])))
             continue
-        nearer = start + np.flatnonzero(beyond[start:end] < 0)
-        found.append(_EXACT * float(((1 - gain[nearer]) / -beyond[nearer]).min(initial=np.inf)))
-    return found
+        nearer = start + np.flatnonzero(worse[start:end] < 0)
+        exchanges.append(_EXACT * float(((1 - gain[nearer]) / -worse[nearer]).min(initial=np.inf)))
+    return exchanges
 
 
-def _cheapen(placement: SearchPlacement, enough: int) -> bool:
+def _make_cheaper(placement: SearchPlacement, to_save: int) -> bool:
     """Make all exchanges that save bytes, until they have saved enough; True if there were any.
 
     Each exchange sends a row to where it costs less, so only those rows are tried, each with all that could come back.
     In large placements, one search finds several exchanges of two brokers; each is made if it is still possible then.
     """
-    rows, here, there = _dearer_than_elsewhere(placement)
+    rows, sources, targets = _dearer_than_elsewhere(placement)
     width, saved = placement.on.shape[1], 0
     at_once = work_limits.EXCHANGES_AT_ONCE if placement.on.size > work_limits.LARGE_PLACEMENT else 1
-    first = np.flatnonzero(np.diff(here * width + there, prepend=-1))
-    for of, at in zip(np.split(rows, first[1:]), first.tolist(), strict=False):
-        pair = int(here[at]), int(there[at])
-        while saved < enough and (found := _saving(placement, *pair, of, at_once)):
-            for number, each in enumerate(found):
-                if number == 0 or _is_possible(placement, *pair, each):
-                    _apply(placement, *pair, each)
+    first = np.flatnonzero(np.diff(sources * width + targets, prepend=-1))
+    for pair_rows, start in zip(np.split(rows, first[1:]), first.tolist(), strict=False):
+        pair = int(sources[start]), int(targets[start])
+        while saved < to_save and (exchanges := _savings(placement, *pair, pair_rows, at_once)):
+            for index, each in enumerate(exchanges):
+                if index == 0 or _is_possible(placement, *pair, each):
+                    _make(placement, *pair, each)
                     saved += int(each.gain)
     return saved > 0
 
 
-def _is_possible(placement: SearchPlacement, here: int, there: int, exchange: _Exchange) -> bool:
+def _is_possible(placement: SearchPlacement, source: int, target: int, exchange: _Exchange) -> bool:
     """True if an exchange found before others still keeps every count, and takes no load further outside."""
-    if not can_exchange(placement, here, there, exchange.there, exchange.back):
+    if not can_exchange(placement, source, target, exchange.out_row, exchange.back_row):
         return False
     loads = placement.search.loads
-    shifted = sum(sign * loads[:, [row]] for row, sign in ((exchange.there, 1), (exchange.back, -1)) if row >= 0)
-    return not outward(placement, (here, there), np.stack([-shifted, shifted]))[0]
+    shifted = sum(sign * loads[:, [row]] for row, sign in ((exchange.out_row, 1), (exchange.back_row, -1)) if row >= 0)
+    return not takes_outward(placement, (source, target), np.stack([-shifted, shifted]))[0]
 
 
 def _dearer_than_elsewhere(placement: SearchPlacement) -> tuple[IntArray, IntArray, IntArray]:
     """Rows, their brokers, and the brokers where they would cost less, (K,) each, by brokers and then rows."""
-    search, on = placement.search, placement.on
-    dearest = (on * search.levels).max(axis=1, initial=0)
-    cheaper = ~on & (search.levels < dearest[:, None])
+    search, is_on = placement.search, placement.on
+    dearest = (is_on * search.levels).max(axis=1, initial=0)
+    cheaper = ~is_on & (search.levels < dearest[:, None])
     if search.allowed is not None:
         cheaper &= search.allowed
-    rows, there = np.nonzero(cheaper)
-    at, here = np.nonzero(on[rows] & (search.levels[rows] > search.levels[rows, there][:, None]))
-    rows, there = rows[at], there[at]
-    order = np.lexsort((rows, there, here))
-    return rows[order], here[order], there[order]
+    rows, targets = np.nonzero(cheaper)
+    indices, sources = np.nonzero(is_on[rows] & (search.levels[rows] > search.levels[rows, targets][:, None]))
+    rows, targets = rows[indices], targets[indices]
+    order = np.lexsort((rows, targets, sources))
+    return rows[order], sources[order], targets[order]
 
 
-def _saving(placement: SearchPlacement, here: int, there: int, rows: IntArray, at_once: int) -> list[_Exchange]:
+def _savings(placement: SearchPlacement, source: int, target: int, rows: IntArray, at_once: int) -> list[_Exchange]:
     """Exchanges that send one of these rows there, save bytes and take no load further outside: at most `at_once`,
     those that save the most, no row in two of them.
     """
-    on = placement.on
-    ours = rows[on[rows, here] & ~on[rows, there]]
-    ours = ours[placement.racks_allow(ours, here, there)]
-    if not len(ours):
+    is_on = placement.on
+    out_rows = rows[is_on[rows, source] & ~is_on[rows, target]]
+    out_rows = out_rows[placement.racks_allow(out_rows, source, target)]
+    if not len(out_rows):
         return []
-    partners, leaving = np.array([there]), Ends(ours, np.zeros_like(ours))
-    theirs = coming(placement, here, partners)
-    out, back = Moving.of(placement, ours, here, there), Moving.of(placement, theirs.rows, there, here)
-    at, of, _ = pairings(placement, here, partners, leaving, theirs)
-    saved = -(out.costs[at] + back.costs[of])
+    partners, leaving = np.array([target]), PartnerRows(out_rows, np.zeros_like(out_rows))
+    returning = returning_rows(placement, source, partners)
+    out, back = Moving.of(placement, out_rows, source, target), Moving.of(placement, returning.rows, target, source)
+    outs, backs, _ = pairings(placement, source, partners, leaving, returning)
+    saved = -(out.costs[outs] + back.costs[backs])
     saving = np.flatnonzero(saved > 0)
-    at, of, saved = at[saving], of[saving], saved[saving]
-    shifted = out.loads[:, at] - back.loads[:, of]
-    saved[outward(placement, (here, there), np.stack([-shifted, shifted]))] = 0
-    found, used = list[_Exchange](), set[int]()
+    outs, backs, saved = outs[saving], backs[saving], saved[saving]
+    shifted = out.loads[:, outs] - back.loads[:, backs]
+    saved[takes_outward(placement, (source, target), np.stack([-shifted, shifted]))] = 0
+    exchanges, used_rows = list[_Exchange](), set[int]()
     for each in np.argsort(-saved, kind="stable")[: at_once**2].tolist():
-        rows_of = int(out.rows[at[each]]), int(back.rows[of[each]])
-        if saved[each] > 0 and len(found) < at_once and used.isdisjoint(rows_of):
-            found.append(_Exchange(float(saved[each]), *rows_of))
-            used.update(row for row in rows_of if row >= 0)
-    return found
+        rows_of = int(out.rows[outs[each]]), int(back.rows[backs[each]])
+        if saved[each] > 0 and len(exchanges) < at_once and used_rows.isdisjoint(rows_of):
+            exchanges.append(_Exchange(float(saved[each]), *rows_of))
+            used_rows.update(row for row in rows_of if row >= 0)
+    return exchanges

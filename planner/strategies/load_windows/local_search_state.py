@@ -18,7 +18,7 @@ from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.work_limits import SAMPLED_ROWS
 
 
-class Ends(NamedTuple):
+class PartnerRows(NamedTuple):
     """Rows (K,) that may move between a broker and some of its partners, and each row's partner, ascending."""
 
     rows: IntArray
@@ -51,79 +51,82 @@ class Moving(NamedTuple):
         return Moving(np.append(rows, -1), np.append(search.costs[rows] * steps, 0), loads)
 
 
-def going(placement: SearchPlacement, here: int, partners: IntArray) -> Ends:
+def leaving_rows(placement: SearchPlacement, broker: int, partners: IntArray) -> PartnerRows:
     """Rows that may go from here to each of the partners (K,), if racks and other replicas allow it."""
-    search, rows = placement.search, np.flatnonzero(placement.on[:, here])
+    search, rows = placement.search, np.flatnonzero(placement.on[:, broker])
     free = ~placement.on[np.ix_(rows, partners)]
     if search.allowed is not None:
         free &= search.allowed[np.ix_(rows, partners)]
-    to, at = np.nonzero(free.T)
-    rows = rows[at]
-    may = placement.racks_allow(rows, here, partners[to])
-    return Ends(rows[may], to[may])
+    partner_indices, row_indices = np.nonzero(free.T)
+    rows = rows[row_indices]
+    is_allowed = placement.racks_allow(rows, broker, partners[partner_indices])
+    return PartnerRows(rows[is_allowed], partner_indices[is_allowed])
 
 
-def coming(placement: SearchPlacement, here: int, partners: IntArray) -> Ends:
+def returning_rows(placement: SearchPlacement, broker: int, partners: IntArray) -> PartnerRows:
     """Rows that may come here from each of the partners (K,)."""
-    search, free = placement.search, ~placement.on[:, here]
+    search, free = placement.search, ~placement.on[:, broker]
     if search.allowed is not None:
-        free &= search.allowed[:, here]
-    of, rows = np.nonzero(placement.on[:, partners].T & free)
-    may = placement.racks_allow(rows, partners[of], here)
-    return Ends(rows[may], of[may])
+        free &= search.allowed[:, broker]
+    partner_indices, rows = np.nonzero(placement.on[:, partners].T & free)
+    is_allowed = placement.racks_allow(rows, partners[partner_indices], broker)
+    return PartnerRows(rows[is_allowed], partner_indices[is_allowed])
 
 
-def pairings(placement: SearchPlacement, here: int, partners: IntArray, out: Ends, back: Ends) -> Pairs:
+def pairings(placement: SearchPlacement, broker: int, partners: IntArray, out: PartnerRows, back: PartnerRows) -> Pairs:
     """Pairs of rows that may go to a partner and come back, by partner: all pairs of one topic; single rows and pairs
     of two topics if counts have room. If two topics have many rows, some of their pairs.
     """
     topics, brokers = placement.search.topics, (partners[out.partners], partners[back.partners])
     kinds = int(topics.max(initial=0)) + 1
-    ours = _roomy(placement, here, brokers[0], out.rows)
-    theirs = _roomy(placement, brokers[1], here, back.rows)
-    alone = ours[_broker_room(placement, here, partners)[out.partners[ours]]]
-    back_alone = theirs[_broker_room(placement, partners, here)[back.partners[theirs]]]
+    ours = _with_room(placement, broker, brokers[0], out.rows)
+    theirs = _with_room(placement, brokers[1], broker, back.rows)
+    out_alone = ours[_broker_room(placement, broker, partners)[out.partners[ours]]]
+    back_alone = theirs[_broker_room(placement, partners, broker)[back.partners[theirs]]]
     ours, theirs = ours[_sampled(out.partners[ours])], theirs[_sampled(back.partners[theirs])]
-    at, of = _alike(out.partners[ours], back.partners[theirs])
+    first, second = _equal_pairs(out.partners[ours], back.partners[theirs])
     pairs = (
-        _alike(out.partners * kinds + topics[out.rows], back.partners * kinds + topics[back.rows]),
-        (alone, np.full_like(alone, len(back.rows))),
+        _equal_pairs(out.partners * kinds + topics[out.rows], back.partners * kinds + topics[back.rows]),
+        (out_alone, np.full_like(out_alone, len(back.rows))),
         (np.full_like(back_alone, len(out.rows)), back_alone),
-        (ours[at], theirs[of]),
+        (ours[first], theirs[second]),
     )
-    there = [out.partners[pairs[0][0]], out.partners[alone], back.partners[back_alone], out.partners[pairs[3][0]]]
-    order = np.argsort(np.concatenate(there), kind="stable")
-    gone, came, by = (np.concatenate(each)[order] for each in (*zip(*pairs, strict=True), there))
-    return Pairs(gone, came, by)
+    parts = [out.partners[pairs[0][0]], out.partners[out_alone], back.partners[back_alone], out.partners[pairs[3][0]]]
+    order = np.argsort(np.concatenate(parts), kind="stable")
+    outs, backs, pair_partners = (np.concatenate(each)[order] for each in (*zip(*pairs, strict=True), parts))
+    return Pairs(outs, backs, pair_partners)
 
 
-def can_exchange(placement: SearchPlacement, here: int, there: int, out: int, back: int) -> bool:
+def can_exchange(placement: SearchPlacement, from_broker: int, to_broker: int, out_row: int, back_row: int) -> bool:
     """True if these rows, -1 for none, may go there and back with every count in its window."""
-    for row, source, target in ((out, here, there), (back, there, here)):
+    for row, source, target in ((out_row, from_broker, to_broker), (back_row, to_broker, from_broker)):
         if row >= 0 and (not placement.on[row, source] or placement.on[row, target]):
             return False
         if row >= 0 and not placement.racks_allow(np.array([row]), source, target)[0]:
             return False
-    if out < 0 or back < 0:
-        source, target, row = (here, there, out) if back < 0 else (there, here, back)
-        roomy = _roomy(placement, source, target, np.array([row]))
-        return bool(len(roomy) and _broker_room(placement, source, target))
-    if placement.search.topics[out] == placement.search.topics[back]:
+    if out_row < 0 or back_row < 0:
+        source, target, row = (from_broker, to_broker, out_row) if back_row < 0 else (to_broker, from_broker, back_row)
+        with_room = _with_room(placement, source, target, np.array([row]))
+        return bool(len(with_room) and _broker_room(placement, source, target))
+    if placement.search.topics[out_row] == placement.search.topics[back_row]:
         return True
-    room = len(_roomy(placement, here, there, np.array([out]))), len(_roomy(placement, there, here, np.array([back])))
+    room = (
+        len(_with_room(placement, from_broker, to_broker, np.array([out_row]))),
+        len(_with_room(placement, to_broker, from_broker, np.array([back_row]))),
+    )
     return bool(min(room))
 
 
-def _alike(ours: IntArray, theirs: IntArray) -> tuple[IntArray, IntArray]:
+def _equal_pairs(first_values: IntArray, second_values: IntArray) -> tuple[IntArray, IntArray]:
     """The places of all pairs of equal values in two ascending arrays."""
-    first = np.searchsorted(theirs, ours, "left")
-    counts = np.searchsorted(theirs, ours, "right") - first
-    at = np.repeat(np.arange(len(ours)), counts)
-    within = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return at, np.repeat(first, counts) + within
+    starts = np.searchsorted(second_values, first_values, "left")
+    counts = np.searchsorted(second_values, first_values, "right") - starts
+    first_indices = np.repeat(np.arange(len(first_values)), counts)
+    offsets = np.arange(len(first_indices)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return first_indices, np.repeat(starts, counts) + offsets
 
 
-def _roomy(placement: SearchPlacement, source: int | IntArray, target: int | IntArray, rows: IntArray) -> IntArray:
+def _with_room(placement: SearchPlacement, source: int | IntArray, target: int | IntArray, rows: IntArray) -> IntArray:
     """Places of the rows whose topics may have one replica less on the source and one more on the target."""
     topics, (low, high) = placement.search.topics[rows], placement.search.cell_windows
     fewer = placement.cells[topics, source] > low[topics, source]
@@ -132,16 +135,16 @@ def _roomy(placement: SearchPlacement, source: int | IntArray, target: int | Int
 
 def _broker_room(placement: SearchPlacement, source: int | IntArray, target: int | IntArray) -> BoolArray:
     low, high = placement.search.broker_windows
-    room: BoolArray = (placement.held[source] > low[source]) & (placement.held[target] < high[target])
+    room: BoolArray = (placement.counts[source] > low[source]) & (placement.counts[target] < high[target])
     return room
 
 
 def _sampled(partners: IntArray) -> BoolArray:
     """True for all rows of each partner, ascending, or for evenly spaced rows if there are too many."""
     first = np.searchsorted(partners, partners, "left")
-    count, at = np.searchsorted(partners, partners, "right") - first, np.arange(len(partners)) - first
-    nth = -(-at * SAMPLED_ROWS // np.maximum(count, 1))
-    sampled: BoolArray = (count <= SAMPLED_ROWS) | (nth * count // SAMPLED_ROWS == at)
+    count, index = np.searchsorted(partners, partners, "right") - first, np.arange(len(partners)) - first
+    nth = -(-index * SAMPLED_ROWS // np.maximum(count, 1))
+    sampled: BoolArray = (count <= SAMPLED_ROWS) | (nth * count // SAMPLED_ROWS == index)
     return sampled
 
 
@@ -179,12 +182,12 @@ class SearchState:
     most_outside: MostOutside | None = None
 
 
-def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoads) -> SearchState:
+def of_layout(layout: Layout, windows: Windows, costs: LongArray, loads: ByteLoads) -> SearchState:
     """A search over a layout's rows at costs (M,), within windows of counts and of loads."""
     levels = np.ones((len(layout.rows), len(layout.targets)), dtype=np.int8, order="F")
     rows, slots = np.nonzero((layout.home >= 0) & ~layout.replaced)
     levels[rows, layout.home[rows, slots]] = 0
-    topics, brokers = windowed(layout, wanted)
+    topics, brokers = windowed(layout, windows)
     allowed = None if layout.reachable is None else np.asfortranarray(layout.reachable)
     return SearchState(
         topics=layout.topics,
@@ -204,51 +207,51 @@ def of_layout(layout: Layout, wanted: Windows, costs: LongArray, loads: ByteLoad
 
 def of_leaders(
     problem: Problem,
-    placed: IntArray,
+    assignment: IntArray,
     leaders: IntArray,
-    here: IntArray,
+    numbers: IntArray,
     rows: IntArray,
-    asked: tuple[Windows, LongArray, LongArray],
-    on: BoolArray,
+    requested: tuple[Windows, LongArray, LongArray],
+    is_on: BoolArray,
 ) -> SearchState:
-    """The free rows (M,) as a local search with one replica per row: its leader, now on a broker of `on` (M, Bt)."""
-    wanted, windows, sent = asked
+    """The free rows (M,) as a local search with one replica per row: its leader, now on a broker of `is_on` (M, Bt)."""
+    target_windows, load_windows, sent = requested
     weights, totals = sent[:, rows], sent[:, rows].sum(axis=1)
-    fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (here[leaders] >= 0)), rows)
+    fixed = np.setdiff1d(np.flatnonzero((leaders >= 0) & (numbers[leaders] >= 0)), rows)
     fixed_cells, by_topic = (
         counts_by_group(problem, leaders[which][:, None], problem.topic_of[which], len(problem.topic_names))
         for which in (fixed, rows)
     )
-    fixed_sent = np.stack([sums_at(on.shape[1], here[leaders[fixed]], of[fixed]) for of in sent])
-    allowed = np.zeros(on.shape, dtype=bool, order="F")
-    at, slots = np.nonzero(may_be_elected(problem, placed, rows))
-    allowed[at, here[placed[rows[at], slots]]] = True
-    topics = wanted.topic_leaders
+    fixed_sent = np.stack([sums_at(is_on.shape[1], numbers[leaders[fixed]], amounts[fixed]) for amounts in sent])
+    allowed = np.zeros(is_on.shape, dtype=bool, order="F")
+    indices, slots = np.nonzero(may_be_elected(problem, assignment, rows))
+    allowed[indices, numbers[assignment[rows[indices], slots]]] = True
+    topics = target_windows.topic_leaders
     of_topics = opened(np.stack([by_topic] * 2)) if topics is None else as_wide(topics - fixed_cells, by_topic)
     return SearchState(
         topics=problem.topic_of[rows],
         costs=np.full(len(rows), max(1, int(weights[0].mean())), dtype=np.int64),
-        levels=_levels(problem, rows, here, on.shape[1]),
+        levels=_levels(problem, rows, numbers, is_on.shape[1]),
         allowed=allowed,
-        racks=np.zeros(on.shape[1], dtype=np.int64),
+        racks=np.zeros(is_on.shape[1], dtype=np.int64),
         least=np.ones((len(rows), 1), dtype=np.int64),
         most=np.ones((len(rows), 1), dtype=np.int64),
         loads=weights,
         # Bytes sent in one hour's scenario count as much as bytes sent on average.
         scales=np.maximum(totals[0] // np.maximum(totals, 1), 1),
-        load_windows=windows - fixed_sent[:, None],
+        load_windows=load_windows - fixed_sent[:, None],
         cell_windows=of_topics,
-        broker_windows=as_wide(wanted.leaders - fixed_cells.sum(axis=0), by_topic.sum(axis=0)),
+        broker_windows=as_wide(target_windows.leaders - fixed_cells.sum(axis=0), by_topic.sum(axis=0)),
     )
 
 
-def _levels(problem: Problem, rows: IntArray, here: IntArray, brokers: int) -> IntArray:
+def _levels(problem: Problem, rows: IntArray, numbers: IntArray, brokers: int) -> IntArray:
     """(M, Bt): 2 if a broker isn't today's preferred leader, plus 1 if it doesn't lead at this moment."""
     levels = np.full((len(rows), brokers), 3, dtype=np.int8, order="F")
-    for todays, worth in zip(led_now(problem)[rows].T, (2, 1), strict=True):
-        at = np.where(todays >= 0, here[todays], -1)
-        stays = np.flatnonzero(at >= 0)
-        levels[stays, at[stays]] -= worth
+    for todays, level in zip(led_now(problem)[rows].T, (2, 1), strict=True):
+        leaders = np.where(todays >= 0, numbers[todays], -1)
+        led_rows = np.flatnonzero(leaders >= 0)
+        levels[led_rows, leaders[led_rows]] -= level
     return levels
 
 
@@ -256,7 +259,7 @@ def _levels(problem: Problem, rows: IntArray, here: IntArray, brokers: int) -> I
 class SearchPlacement:
     """The brokers of rows, `on` (M, B), and the sums that follow from it; every move changes them.
 
-    in_rack (M, R) of each row · load (D, B) · cells (T, B) and held (B,) counts · changes (B,) moves so far
+    in_rack (M, R) of each row · load (D, B) · cells (T, B) and counts (B,) of replicas · changes (B,) moves so far
     """
 
     search: SearchState
@@ -264,7 +267,7 @@ class SearchPlacement:
     in_rack: IntArray = field(init=False)
     load: LongArray = field(init=False)
     cells: LongArray = field(init=False)
-    held: LongArray = field(init=False)
+    counts: LongArray = field(init=False)
     changes: LongArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -273,10 +276,10 @@ class SearchPlacement:
         self.in_rack = sums_at(search.least.shape, (rows, search.racks[brokers])).astype(np.int32)
         self.cells = sums_at(search.cell_windows.shape[1:], (search.topics[rows], brokers))
         self.load = np.zeros((len(search.loads), self.on.shape[1]), dtype=np.int64)
-        for at, of in enumerate(search.loads):
-            self.load[at] = sums_at(self.on.shape[1], brokers, of[rows])
-        self.held = self.cells.sum(axis=0)
-        self.changes = np.zeros(len(self.held), dtype=np.int64)
+        for index, weights in enumerate(search.loads):
+            self.load[index] = sums_at(self.on.shape[1], brokers, weights[rows])
+        self.counts = self.cells.sum(axis=0)
+        self.changes = np.zeros(len(self.counts), dtype=np.int64)
         # In column order, because the search reads columns.
         self.on = np.asfortranarray(self.on)
 
@@ -291,7 +294,7 @@ class SearchPlacement:
 
     def outside(self) -> LongArray:
         """(B,): how far each broker is outside its windows, in bytes' worth."""
-        return (self._beyond() * self.search.scales[:, None]).sum(axis=0)
+        return (self._excess() * self.search.scales[:, None]).sum(axis=0)
 
     def racks_allow(self, rows: IntArray, source: int | IntArray, target: int | IntArray) -> BoolArray:
         """True if a row may go from one broker to another, by how many of its replicas each rack must and may hold."""
@@ -309,17 +312,17 @@ class SearchPlacement:
             self.in_rack[row, search.racks[broker]] += sign
             self.load[:, broker] += sign * search.loads[:, row]
             self.cells[search.topics[row], broker] += sign
-            self.held[broker] += sign
+            self.counts[broker] += sign
             self.changes[broker] += 1
 
     def within_windows(self) -> bool:
         """True if no more is outside of windows than allowed."""
-        most = self.search.most_outside
-        if most is None:
+        limit = self.search.most_outside
+        if limit is None:
             return not self.outside().any()
-        return bool(self.outside().sum() <= most.total and (self._beyond() <= most.furthest[:, None]).all())
+        return bool(self.outside().sum() <= limit.total and (self._excess() <= limit.furthest[:, None]).all())
 
-    def _beyond(self) -> LongArray:
+    def _excess(self) -> LongArray:
         """(D, B): how far outside its window each load of a broker is."""
         return _below_and_above(self.search.load_windows.transpose(1, 0, 2), self.load.copy())
 
@@ -327,35 +330,35 @@ class SearchPlacement:
 BrokerNumbers = Sequence[int] | IntArray
 
 
-def outward(placement: SearchPlacement, brokers: BrokerNumbers, shifts: LongArray) -> BoolArray:
+def takes_outward(placement: SearchPlacement, brokers: BrokerNumbers, shifts: LongArray) -> BoolArray:
     """(K,): True if shifts (N, D, K) of the loads of brokers, N or (N, K), take more outside of windows than allowed.
 
     Without `most_outside`, no load may go further outside; with it, neither the total nor a broker may exceed it.
     """
-    search, most, worse = placement.search, placement.search.most_outside, np.zeros(shifts.shape[2], dtype=bool)
+    search, limit, worse = placement.search, placement.search.most_outside, np.zeros(shifts.shape[2], dtype=bool)
     total = np.zeros(shifts.shape[2], dtype=np.int64)
     for load, scale in enumerate(search.scales.tolist()):
         sums = np.zeros_like(total)
         for broker, shift in zip(brokers, shifts[:, load], strict=True):
-            sums += further(placement, load, broker, shift)
-            if most is not None:
-                worse |= _beyond(placement, load, broker, shift) > most.furthest[load]
-        if most is None:
+            sums += outward_by(placement, load, broker, shift)
+            if limit is not None:
+                worse |= _excess_after(placement, load, broker, shift) > limit.furthest[load]
+        if limit is None:
             worse |= sums > 0
         total += scale * sums
-    if most is not None and len(search.scales):
-        worse |= total > most.total - int(placement.outside().sum())
+    if limit is not None and len(search.scales):
+        worse |= total > limit.total - int(placement.outside().sum())
     return worse
 
 
-def further(placement: SearchPlacement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
+def outward_by(placement: SearchPlacement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
     """By how much each shift takes a broker's load further outside its window; negative: nearer."""
-    found = _beyond(placement, load, broker, shifts)
-    found -= _below_and_above(placement.search.load_windows[load], placement.load[load].copy())[broker]
-    return found
+    change = _excess_after(placement, load, broker, shifts)
+    change -= _below_and_above(placement.search.load_windows[load], placement.load[load].copy())[broker]
+    return change
 
 
-def _beyond(placement: SearchPlacement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
+def _excess_after(placement: SearchPlacement, load: int, broker: int | IntArray, shifts: LongArray) -> LongArray:
     """How far outside its window each shift takes a broker's load."""
     return _below_and_above(placement.search.load_windows[load][:, broker], placement.load[load, broker] + shifts)
 

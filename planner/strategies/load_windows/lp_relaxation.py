@@ -53,26 +53,26 @@ class Fits:
     """The windows that the rows that may move must fit: of topics (2, T, Bt), brokers (2, Bt) and loads (D, 2, Bt); and
     the bytes that a unit of each load is worth, (D,).
 
-    `most`: how much may be outside of them, None: nothing. With `only_loads`, only loads outside of their windows cost.
+    `slack`: how much may be outside of them, None: nothing. With `only_loads`, only loads outside of windows cost.
     """
 
     topics: LongArray
     brokers: LongArray
     loads: LongArray
     scales: LongArray
-    most: Allowed | None = None
+    slack: Allowed | None = None
     only_loads: bool = False
 
     @classmethod
-    def of(cls, layout: Layout, wanted: Windows, loads: ByteLoads) -> Self:
+    def of(cls, layout: Layout, windows: Windows, loads: ByteLoads) -> Self:
         """The windows of a layout, for the rows that may move."""
-        return cls(*bounds(layout, wanted), loads.windows, loads.scales)
+        return cls(*bounds(layout, windows), loads.windows, loads.scales)
 
     @classmethod
-    def anywhere(cls, most: Allowed) -> Self:
+    def anywhere(cls, slack: Allowed) -> Self:
         """The windows of a bound's plans, each with all its starts."""
-        topics, brokers = (each.left(each.widest) for each in (most.topics, most.brokers))
-        return cls(topics, brokers[:, 0], most.windows.bounds, most.windows.scales, None if most.none else most)
+        topics, brokers = (each.left(each.widest) for each in (slack.topics, slack.brokers))
+        return cls(topics, brokers[:, 0], slack.windows.bounds, slack.windows.scales, None if slack.none else slack)
 
 
 class Duals(NamedTuple):
@@ -84,176 +84,176 @@ class Duals(NamedTuple):
 
 
 class ShareProgram:
-    """The program of the racks' brokers `at` (b,). Decisions hold until others are made; decisions about `decidable`
+    """The program of the racks' `brokers` (b,). Decisions hold until others are made; decisions about `decidable`
     rows always leave it a solution.
     """
 
-    def __init__(self, about: BoundFacts, fits: Fits, racks: tuple[int, ...], decidable: IntArray) -> None:
-        self.at: IntArray = np.flatnonzero(np.isin(about.racks, racks))
-        self._about, self._fits, self._racks = about, fits, racks
-        self._unit = max(1.0, float(about.costs.mean()))
+    def __init__(self, facts: BoundFacts, fits: Fits, racks: tuple[int, ...], decidable: IntArray) -> None:
+        self.brokers: IntArray = np.flatnonzero(np.isin(facts.racks, racks))
+        self._facts, self._fits, self._racks = facts, fits, racks
+        self._unit = max(1.0, float(facts.costs.mean()))
         self._solver = pywraplp.Solver.CreateSolver("GLOP")
-        work = min(len(about.costs) * len(self.at) * _WORK_A_COLUMN, _MOST_WORK)
+        work = min(len(facts.costs) * len(self.brokers) * _WORK_A_COLUMN, _MOST_WORK)
         self._solver.SetSolverSpecificParametersAsString(f"{_PARAMETERS}{work:.3f}")
-        self._aim = self._solver.Objective()
-        self._beyond: list[Any] = []
-        self._budgets = self._excess_rows()
-        self._shares = self._columns()
-        self._racked()
-        self._cells, self._brokers = self._counted(set(about.topics[decidable].tolist()))
-        self._loads = [self._weighed(kind) for kind in range(len(about.loads))]
+        self._objective = self._solver.Objective()
+        self._outside_columns: list[Any] = []
+        self._excess_limits = self._excess_rows()
+        self._shares = self._add_shares()
+        self._add_rack_rules()
+        self._cells, self._brokers = self._add_count_windows(set(facts.topics[decidable].tolist()))
+        self._loads = [self._add_load_windows(kind) for kind in range(len(facts.loads))]
         self._decided: set[Decision] = set()
 
     @property
     def columns(self) -> int:
         """Rows times brokers."""
-        return len(self._shares) * len(self.at)
+        return len(self._shares) * len(self.brokers)
 
-    def least(self, decisions: Iterable[Decision]) -> float | None:
+    def least_cost(self, decisions: Iterable[Decision]) -> float | None:
         """The least bytes with these decisions; None if the solver gave up, or found no solution."""
-        wanted = set(decisions)
-        for row, broker, _ in self._decided - wanted:
+        new_decisions = set(decisions)
+        for row, broker, _ in self._decided - new_decisions:
             self._shares[row][broker].SetBounds(0, 1)
-        for row, broker, on in wanted - self._decided:
-            self._shares[row][broker].SetBounds(on, on)
-        self._decided = wanted
-        return self._aim.Value() * self._unit if self._solver.Solve() == pywraplp.Solver.OPTIMAL else None
+        for row, broker, is_on in new_decisions - self._decided:
+            self._shares[row][broker].SetBounds(is_on, is_on)
+        self._decided = new_decisions
+        return self._objective.Value() * self._unit if self._solver.Solve() == pywraplp.Solver.OPTIMAL else None
 
     def fits(self) -> bool:
         """True if the last solution left no window."""
-        return all(beyond.solution_value() < _NOTHING for beyond in self._beyond)
+        return all(column.solution_value() < _NOTHING for column in self._outside_columns)
 
     def shares(self, rows: IntArray) -> FloatArray:
         """(K, b): the shares of these rows in the last solution."""
         # One pass, because millions are read with one call of the library each.
-        found = map(pywraplp.Variable.solution_value, chain.from_iterable(map(self._shares.__getitem__, rows.tolist())))
-        return np.fromiter(found, np.float64, len(rows) * len(self.at)).reshape(len(rows), len(self.at))
+        flat = map(pywraplp.Variable.solution_value, chain.from_iterable(map(self._shares.__getitem__, rows.tolist())))
+        return np.fromiter(flat, np.float64, len(rows) * len(self.brokers)).reshape(len(rows), len(self.brokers))
 
     def duals(self) -> Duals:
         """The prices of the last solution."""
-        cells = np.zeros(self._fits.topics[0][:, self.at].shape)
+        cells = np.zeros(self._fits.topics[0][:, self.brokers].shape)
         for (topic, broker), row in self._cells.items():
             cells[topic, broker] = row.dual_value()
         brokers = np.array([row.dual_value() for row in self._brokers])
         loads = np.array([[row.dual_value() if row else 0.0 for row in rows] for rows in self._loads])
         return Duals(cells * self._unit, brokers * self._unit, loads * self._fits.scales[:, None])
 
-    def _columns(self) -> list[list[Any]]:
+    def _add_shares(self) -> list[list[Any]]:
         """A share of each row on each broker, with its cost."""
-        about = self._about
-        costs = np.repeat(about.costs[:, None], len(about.racks), axis=1)
-        at, slots = np.nonzero(about.home >= 0)
-        costs[at, about.home[at, slots]] = about.home_costs[at, slots]
-        most = np.ones(costs.shape)
-        if about.forbidden is not None:
-            most[about.forbidden[about.topics]] = 0
-            most[at, about.home[at, slots]] = 1
-        shares = [[self._solver.NumVar(0, each, "") for each in of_row] for of_row in most[:, self.at].tolist()]
-        paid_bytes = costs[:, self.at] / self._unit * (not self._fits.only_loads)
+        facts = self._facts
+        costs = np.repeat(facts.costs[:, None], len(facts.racks), axis=1)
+        rows, slots = np.nonzero(facts.home >= 0)
+        costs[rows, facts.home[rows, slots]] = facts.home_costs[rows, slots]
+        upper = np.ones(costs.shape)
+        if facts.forbidden is not None:
+            upper[facts.forbidden[facts.topics]] = 0
+            upper[rows, facts.home[rows, slots]] = 1
+        shares = [[self._solver.NumVar(0, each, "") for each in of_row] for of_row in upper[:, self.brokers].tolist()]
+        paid_bytes = costs[:, self.brokers] / self._unit * (not self._fits.only_loads)
         for of_row, paid in zip(shares, paid_bytes.tolist(), strict=True):
             for share, cost in zip(of_row, paid, strict=True):
-                self._aim.SetCoefficient(share, cost)
-        self._aim.SetMinimization()
+                self._objective.SetCoefficient(share, cost)
+        self._objective.SetMinimization()
         return shares
 
-    def _racked(self) -> None:
+    def _add_rack_rules(self) -> None:
         """Every row has as many replicas in each rack as it must and may, and its factor in all of them."""
-        about = self._about
-        least, most = (each[about.kinds].astype(float).tolist() for each in (about.least, about.most))
-        places = [(rack, np.flatnonzero(about.racks[self.at] == rack).tolist()) for rack in self._racks]
-        all_of_it = len(self.at) == len(about.racks)
+        facts = self._facts
+        least, most = (each[facts.kinds].astype(float).tolist() for each in (facts.least, facts.most))
+        places = [(rack, np.flatnonzero(facts.racks[self.brokers] == rack).tolist()) for rack in self._racks]
+        all_racks = len(self.brokers) == len(facts.racks)
         for row, (shares, low, high) in enumerate(zip(self._shares, least, most, strict=True)):
-            for rack, here in places:
-                self._row(low[rack], high[rack], [shares[at] for at in here], [1.0] * len(here))
-            if all_of_it and sum(low) < sum(high):
-                factor = float(about.factors[row])
-                self._row(factor, factor, shares, [1.0] * len(shares))
+            for rack, indices in places:
+                self._add_row(low[rack], high[rack], [shares[index] for index in indices], [1.0] * len(indices))
+            if all_racks and sum(low) < sum(high):
+                factor = float(facts.factors[row])
+                self._add_row(factor, factor, shares, [1.0] * len(shares))
 
-    def _counted(self, leavable: set[int]) -> tuple[dict[tuple[int, int], Any], list[Any]]:
+    def _add_count_windows(self, leavable: set[int]) -> tuple[dict[tuple[int, int], Any], list[Any]]:
         """The windows of topics, by topic and broker, and of brokers; leavable topics' and all brokers' can be left."""
-        topics, brokers = self._fits.topics[:, :, self.at], self._fits.brokers[:, self.at]
-        outside = _TOO_MANY * float(self._about.costs.max()) / self._unit
-        cells, held = {}, []
-        for topic in np.unique(self._about.topics).tolist():
-            rows = np.flatnonzero(self._about.topics == topic).tolist()
-            leaving = outside if topic in leavable else 0.0
-            for at in range(len(self.at)):
-                low, high = topics[:, topic, at].tolist()
-                columns = [self._shares[row][at] for row in rows]
-                cells[topic, at] = self._row(low, high, columns, [1.0] * len(rows), leaving)
-                self._count_excess(cells[topic, at], TOPIC_PRICE)
-        for at, (low, high) in enumerate(brokers.T.tolist()):
-            columns = [shares[at] for shares in self._shares]
-            held.append(self._row(low, high, columns, [1.0] * len(columns), outside))
-            self._count_excess(held[-1], BROKER_PRICE)
-        return cells, held
+        topics, brokers = self._fits.topics[:, :, self.brokers], self._fits.brokers[:, self.brokers]
+        outside = _TOO_MANY * float(self._facts.costs.max()) / self._unit
+        cells, broker_rows = {}, []
+        for topic in np.unique(self._facts.topics).tolist():
+            rows = np.flatnonzero(self._facts.topics == topic).tolist()
+            penalty = outside if topic in leavable else 0.0
+            for index in range(len(self.brokers)):
+                low, high = topics[:, topic, index].tolist()
+                columns = [self._shares[row][index] for row in rows]
+                cells[topic, index] = self._add_row(low, high, columns, [1.0] * len(rows), penalty)
+                self._count_excess(cells[topic, index], TOPIC_PRICE)
+        for index, (low, high) in enumerate(brokers.T.tolist()):
+            columns = [shares[index] for shares in self._shares]
+            broker_rows.append(self._add_row(low, high, columns, [1.0] * len(columns), outside))
+            self._count_excess(broker_rows[-1], BROKER_PRICE)
+        return cells, broker_rows
 
     def _excess_rows(self) -> tuple[Any, Any]:
         """Rows that limit the total outside of windows: of replicas by weight, and of loads; None for no such row.
 
         Both limits can be exceeded at a price; otherwise decisions might leave no solution.
         """
-        most = self._fits.most
-        if most is None:
+        slack = self._fits.slack
+        if slack is None:
             return None, None
-        in_all = most.replicas - most.certain, most.loads / self._unit
-        prices = _TOO_MANY * max(1.0, float(self._about.costs.max()) / self._unit), _MORE_OUTSIDE
+        in_all = slack.replicas - slack.certain, slack.loads / self._unit
+        prices = _TOO_MANY * max(1.0, float(self._facts.costs.max()) / self._unit), _MORE_OUTSIDE
         rows = []
         for limit, price in zip(in_all, prices, strict=True):
             rows.append(self._solver.Constraint(-self._solver.infinity(), float(limit)))
-            more = self._solver.NumVar(0, self._solver.infinity(), "")
-            self._beyond.append(more)
-            rows[-1].SetCoefficient(more, -1)
-            self._aim.SetCoefficient(more, price)
-        if most.replicas <= most.certain:
+            column = self._solver.NumVar(0, self._solver.infinity(), "")
+            self._outside_columns.append(column)
+            rows[-1].SetCoefficient(column, -1)
+            self._objective.SetCoefficient(column, price)
+        if slack.replicas <= slack.certain:
             rows[0] = None
         return rows[0], None if self._fits.only_loads else rows[1]
 
     def _count_excess(self, row: Any, price: int) -> None:
         """Columns of replicas outside of a window, at their weights."""
-        if self._budgets[0] is None:
+        if self._excess_limits[0] is None:
             return
         for sign in (1, -1):
             for units, step in EXCESS_STEPS:
-                beyond = self._solver.NumVar(0, float(units), "")
-                row.SetCoefficient(beyond, sign)
-                self._budgets[0].SetCoefficient(beyond, step * price)
+                column = self._solver.NumVar(0, float(units), "")
+                row.SetCoefficient(column, sign)
+                self._excess_limits[0].SetCoefficient(column, step * price)
 
     def _load_excess(self, row: Any, furthest: float) -> None:
         """Columns of loads outside of a window: limited to as far as a broker may be, or at a price each."""
         for sign in (1, -1):
-            beyond = self._solver.NumVar(0, self._solver.infinity() if self._fits.only_loads else furthest, "")
-            row.SetCoefficient(beyond, sign)
-            if self._budgets[1] is None:
-                self._aim.SetCoefficient(beyond, 1)
+            column = self._solver.NumVar(0, self._solver.infinity() if self._fits.only_loads else furthest, "")
+            row.SetCoefficient(column, sign)
+            if self._excess_limits[1] is None:
+                self._objective.SetCoefficient(column, 1)
             else:
-                self._budgets[1].SetCoefficient(beyond, 1)
+                self._excess_limits[1].SetCoefficient(column, 1)
 
-    def _weighed(self, kind: int) -> list[Any]:
+    def _add_load_windows(self, kind: int) -> list[Any]:
         """The rows of the windows of a kind of load; None for an open window."""
-        worth = int(self._fits.scales[kind]) / self._unit
-        weights = (self._about.loads[kind] * worth).tolist()
-        rows, most = list[Any](), self._fits.most
-        for at, (low, high) in enumerate(self._fits.loads[kind][:, self.at].T.tolist()):
-            ends = low * worth, high * worth if high < OPEN_BYTES // 2 else self._solver.infinity()
+        scale = int(self._fits.scales[kind]) / self._unit
+        weights = (self._facts.loads[kind] * scale).tolist()
+        rows, slack = list[Any](), self._fits.slack
+        for index, (low, high) in enumerate(self._fits.loads[kind][:, self.brokers].T.tolist()):
+            ends = low * scale, high * scale if high < OPEN_BYTES // 2 else self._solver.infinity()
             open_ended = low <= 0 and high >= OPEN_BYTES // 2
-            columns = [shares[at] for shares in self._shares]
-            leaving = 0.0 if self._fits.only_loads else _OUTSIDE if most is None else _MORE_OUTSIDE
-            rows.append(None if open_ended else self._row(*ends, columns, weights, leaving))
-            if rows[-1] is not None and most is not None and most.furthest is not None:
-                self._load_excess(rows[-1], float(most.furthest[kind]) * worth)
+            columns = [shares[index] for shares in self._shares]
+            penalty = 0.0 if self._fits.only_loads else _OUTSIDE if slack is None else _MORE_OUTSIDE
+            rows.append(None if open_ended else self._add_row(*ends, columns, weights, penalty))
+            if rows[-1] is not None and slack is not None and slack.furthest is not None:
+                self._load_excess(rows[-1], float(slack.furthest[kind]) * scale)
         return rows
 
-    def _row(self, low: float, high: float, columns: list[Any], values: list[float], outside: float = 0) -> Any:
+    def _add_row(self, low: float, high: float, columns: list[Any], values: list[float], penalty: float = 0) -> Any:
         """low <= values × columns <= high; a unit outside costs `outside`, and isn't allowed if that is 0."""
         row = self._solver.Constraint(float(low), float(high))
         for column, value in zip(columns, values, strict=True):
             row.SetCoefficient(column, value)
-        for sign in (1, -1) if outside else ():
-            beyond = self._solver.NumVar(0, self._solver.infinity(), "")
-            self._beyond.append(beyond)
-            row.SetCoefficient(beyond, sign)
-            self._aim.SetCoefficient(beyond, outside)
+        for sign in (1, -1) if penalty else ():
+            excess_column = self._solver.NumVar(0, self._solver.infinity(), "")
+            self._outside_columns.append(excess_column)
+            row.SetCoefficient(excess_column, sign)
+            self._objective.SetCoefficient(excess_column, penalty)
         return row
 
 
@@ -265,7 +265,7 @@ class Rounded(NamedTuple):
 
 
 def roundings(
-    problem: Problem, layout: Layout, wanted: Windows, loads: ByteLoads, effort: work_limits.Effort
+    problem: Problem, layout: Layout, windows: Windows, loads: ByteLoads, effort: work_limits.Effort
 ) -> Iterator[Rounded]:
     """Placements near the windows of loads, one after the other with more rows decided, until the effort is spent; none
     if there can't be any, or if the program is too large.
@@ -277,26 +277,26 @@ def roundings(
     columns = shape[0] * shape[1]
     if columns > work_limits.FRACTION_COLUMNS:
         return
-    program, _, worth = whole_program(layout, wanted, loads)
-    settled, on = np.zeros(shape[0], dtype=bool), np.zeros(shape, dtype=bool)
+    program, _, load_worth = whole_program(layout, windows, loads)
+    is_settled, is_on = np.zeros(shape[0], dtype=bool), np.zeros(shape, dtype=bool)
     for _ in range(min(work_limits.FRACTION_ROUNDS, work_limits.FRACTION_COLUMNS_IN_ALL // max(1, columns))):
-        least, most = (np.where(settled[:, None], on, free).ravel() for free in (0, 1))
+        least, most = (np.where(is_settled[:, None], is_on, free).ravel() for free in (0, 1))
         if effort.spent or (solved := solve(replace(program, least=least, most=most), "highs-ds")) is None:
             return
         effort.spend(work_limits.FROM_NOTHING * columns)
         shares = solved.values.reshape(shape)
-        chosen = rounded(problem, layout, wanted, shares)
-        yield Rounded(solved.prices[-worth.size :].reshape(worth.shape) * worth, chosen)
+        chosen = rounded(problem, layout, windows, shares)
+        yield Rounded(solved.prices[-load_worth.size :].reshape(load_worth.shape) * load_worth, chosen)
         split = np.flatnonzero(is_split(shares).any(axis=1))
         if not len(split):
             return
         largest = split[np.argsort(-layout.enter_costs[split].max(axis=1), kind="stable")]
-        settled[largest[: -(-len(split) // 2)]] = True
-        on = np.where(settled[:, None], on_brokers(layout, chosen), on)
+        is_settled[largest[: -(-len(split) // 2)]] = True
+        is_on = np.where(is_settled[:, None], on_brokers(layout, chosen), is_on)
 
 
 def integer_program(
-    layout: Layout, wanted: Windows, loads: ByteLoads, effort: work_limits.Effort, *, room: MostOutside, of_loads: bool
+    layout: Layout, windows: Windows, loads: ByteLoads, effort: work_limits.Effort, *, room: MostOutside, of_loads: bool
 ) -> BoolArray | None:
     """The cheapest placement (M, Bt) with at most `room` outside of its windows of loads, by an integer program; with
     `of_loads` the one with the least outside. If its nodes are used up, the best one found; None if there is none, or
@@ -306,19 +306,19 @@ def integer_program(
     columns = shape[0] * shape[1]
     if effort.spent or work_limits.WHOLE_WORTH * columns > effort.left:
         return None
-    program, _, worth = whole_program(layout, wanted, loads)
-    count, ones = worth.size, scipy.sparse.identity(worth.size)
+    program, _, load_worth = whole_program(layout, windows, loads)
+    count, ones = load_worth.size, scipy.sparse.identity(load_worth.size)
     # Columns of units below each window of loads, then of units above; and their sum in the objective's units.
-    beyond = scipy.sparse.vstack([scipy.sparse.csr_matrix((len(program.low) - count, count)), ones])
-    outside = np.concatenate([np.zeros(columns), *[(loads.scales[:, None] / worth).ravel()] * 2])
-    unit = float(worth[0, 0]) * max(float(loads.weights[0].mean()), 1e-9)
-    rows = scipy.sparse.vstack([scipy.sparse.hstack([program.matrix, beyond, -beyond]), outside[None]])
-    furthest = np.repeat(room.furthest / np.maximum(loads.weights.mean(axis=1), 1e-9), worth.shape[1])
-    reach = np.ones(shape) if layout.reachable is None else layout.reachable
+    excess_columns = scipy.sparse.vstack([scipy.sparse.csr_matrix((len(program.low) - count, count)), ones])
+    outside = np.concatenate([np.zeros(columns), *[(loads.scales[:, None] / load_worth).ravel()] * 2])
+    unit = float(load_worth[0, 0]) * max(float(loads.weights[0].mean()), 1e-9)
+    rows = scipy.sparse.vstack([scipy.sparse.hstack([program.matrix, excess_columns, -excess_columns]), outside[None]])
+    furthest = np.repeat(room.furthest / np.maximum(loads.weights.mean(axis=1), 1e-9), load_worth.shape[1])
+    reachable = np.ones(shape) if layout.reachable is None else layout.reachable
     solved = scipy.optimize.milp(
         outside if of_loads else np.concatenate([program.costs, np.zeros(2 * count)]),
         integrality=np.arange(len(outside)) < columns,
-        bounds=scipy.optimize.Bounds(0, np.concatenate([reach.ravel(), furthest, furthest])),
+        bounds=scipy.optimize.Bounds(0, np.concatenate([reachable.ravel(), furthest, furthest])),
         constraints=scipy.optimize.LinearConstraint(
             rows, np.append(program.low, 0), np.append(program.high, room.total / unit)
         ),
@@ -340,24 +340,24 @@ class WholeProgram(NamedTuple):
     worth_of_loads: FloatArray
 
 
-def whole_program(layout: Layout, wanted: Windows, loads: ByteLoads) -> WholeProgram:
+def whole_program(layout: Layout, windows: Windows, loads: ByteLoads) -> WholeProgram:
     """The program of a layout within its windows."""
     count, width = len(layout.rows), len(layout.targets)
     rows, brokers = np.repeat(np.arange(count), width), np.tile(np.arange(width), count)
     costs = layout.enter_costs[:, layout.groups]
-    at, slots = np.nonzero(layout.home >= 0)
-    costs[at, layout.home[at, slots]] = layout.keep_costs[at, slots]
+    kept_rows, slots = np.nonzero(layout.home >= 0)
+    costs[kept_rows, layout.home[kept_rows, slots]] = layout.keep_costs[kept_rows, slots]
     unit, units = max(1.0, float(costs.mean())), np.maximum(loads.weights.mean(axis=1), 1e-9)
-    by_topic, in_all = bounds(layout, wanted)
-    every, table = np.arange(len(rows)), ProgramRows()
-    table.add(np.stack([layout.factors] * 2), (rows, every, 1.0))
+    by_topic, in_all = bounds(layout, windows)
+    columns, table = np.arange(len(rows)), ProgramRows()
+    table.add(np.stack([layout.factors] * 2), (rows, columns, 1.0))
     racks = np.stack([layout.least, layout.most])
-    table.add(racks, (rows * racks.shape[2] + layout.racks[brokers], every, 1.0))
-    table.add(by_topic, (layout.topics[rows] * width + brokers, every, 1.0))
-    table.add(in_all, (brokers, every, 1.0))
+    table.add(racks, (rows * racks.shape[2] + layout.racks[brokers], columns, 1.0))
+    table.add(by_topic, (layout.topics[rows] * width + brokers, columns, 1.0))
+    table.add(in_all, (brokers, columns, 1.0))
     for weights, window, each in zip(loads.weights, loads.windows, units, strict=True):
         opened = np.where(window >= OPEN_BYTES // 2, np.inf, window / each)
-        table.add(opened, (brokers, every, weights[rows] / each))
+        table.add(opened, (brokers, columns, weights[rows] / each))
     worth = unit * layout.cost_bytes
     program = table.program(costs.ravel() / unit, np.ones(len(rows)))
     return WholeProgram(program, worth, np.repeat(worth / units[:, None], width, axis=1))
@@ -369,13 +369,13 @@ def is_split(shares: FloatArray) -> BoolArray:
     return split
 
 
-def as_decided(rows: IntArray, on: BoolArray) -> set[Decision]:
-    """The decisions whether each broker has a replica of these rows (K,), from `on` (K, b)."""
-    brokers = np.tile(np.arange(on.shape[1]), len(rows)).tolist()
-    return set(zip(np.repeat(rows, on.shape[1]).tolist(), brokers, on.ravel().tolist(), strict=True))
+def as_decided(rows: IntArray, is_on: BoolArray) -> set[Decision]:
+    """The decisions whether each broker has a replica of these rows (K,), from `is_on` (K, b)."""
+    brokers = np.tile(np.arange(is_on.shape[1]), len(rows)).tolist()
+    return set(zip(np.repeat(rows, is_on.shape[1]).tolist(), brokers, is_on.ravel().tolist(), strict=True))
 
 
-def rounded(problem: Problem, layout: Layout, wanted: Windows, shares: FloatArray) -> IntArray:
+def rounded(problem: Problem, layout: Layout, windows: Windows, shares: FloatArray) -> IntArray:
     """Replicas (M, W) that keep all counts and are the closest to these shares (M, Bt).
 
     The larger a replica's share is, the less the flow pays for it.
@@ -395,4 +395,4 @@ def rounded(problem: Problem, layout: Layout, wanted: Windows, shares: FloatArra
         group_racks=layout.racks,
         group_sizes=np.ones_like(brokers),
     )
-    return place(problem, as_shared, wanted).chosen
+    return place(problem, as_shared, windows).chosen

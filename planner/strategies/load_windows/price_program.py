@@ -118,20 +118,20 @@ def first_order_prices(program: Program) -> FloatArray | None:
     return prices if np.isfinite(prices).all() else None
 
 
-def byte_prices(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | None = None) -> FloatArray | None:
+def byte_prices(layout: Layout, windows: Windows, loads: ByteLoads, allowed: int | None = None) -> FloatArray | None:
     """(D, Bt) prices in bytes per unit of load; None if the program is too large, isn't needed, or has no solution.
 
     `most`: how much may be outside of the windows of loads in sum, None: nothing.
     """
-    if not layout.copy_bytes.any() or (most is None and loads.surely_outside(layout.factors)):
+    if not layout.copy_bytes.any() or (allowed is None and loads.surely_outside(layout.factors)):
         return None
-    limit, many = PRICE_COLUMNS, layout.most.shape[1] > PRICE_RACKS
-    if many and (np.bincount(layout.racks) == 1).all():
+    limit, many_racks = PRICE_COLUMNS, layout.most.shape[1] > PRICE_RACKS
+    if many_racks and (np.bincount(layout.racks) == 1).all():
         # A row has at most one replica on a broker anyway.
         layout = _in_few_racks(layout, 1)
-    elif many and _Columns.of(layout, len(loads.names)).starts[-1] > PRICE_COLUMNS:
+    elif many_racks and _Columns.of(layout, len(loads.names)).starts[-1] > PRICE_COLUMNS:
         layout, limit = _in_few_racks(layout, PRICE_RACKS), FEW_RACKS_COLUMNS
-    program = _program(layout, wanted, loads, most)
+    program = _program(layout, windows, loads, allowed)
     columns = len(program.costs)
     if columns > limit:
         return None
@@ -148,9 +148,9 @@ def byte_prices(layout: Layout, wanted: Windows, loads: ByteLoads, most: int | N
 def _in_few_racks(layout: Layout, racks: int) -> Layout:
     """The layout with neighboring racks as one and their rules added up, which excludes no placement."""
     count = layout.most.shape[1]
-    of = np.arange(count) * racks // count
-    least, most = (sums_at((racks, len(each)), of, each.T).T for each in (layout.least, layout.most))
-    return replace(layout, racks=of[layout.racks], least=least, most=np.minimum(most, layout.factors[:, None]))
+    new_racks = np.arange(count) * racks // count
+    least, most = (sums_at((racks, len(each)), new_racks, each.T).T for each in (layout.least, layout.most))
+    return replace(layout, racks=new_racks[layout.racks], least=least, most=np.minimum(most, layout.factors[:, None]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,40 +179,40 @@ class _Columns:
         runs = (self.keep.shape[1], self.enter.shape[1], *[self.cells.shape[1]] * (1 + self.kinds))
         return np.concatenate([[0], np.cumsum(runs)])
 
-    def run(self, at: int) -> IntArray:
+    def run(self, index: int) -> IntArray:
         """The columns of one of these runs."""
-        return np.arange(self.starts[at], self.starts[at + 1])
+        return np.arange(self.starts[index], self.starts[index + 1])
 
 
-def _program(layout: Layout, wanted: Windows, loads: ByteLoads, allowed: int | None) -> Program:
+def _program(layout: Layout, target_windows: Windows, loads: ByteLoads, allowed: int | None) -> Program:
     """The program; its last D × Bt rows are the loads'."""
     columns = _Columns.of(layout, len(loads.names))
     unit = layout.copy_bytes.sum() / len(layout.rows)
-    worth = loads.weights * loads.scales[:, None] / unit
+    weights = loads.weights * loads.scales[:, None] / unit
     rows = ProgramRows()
     _add_rows(rows, layout, columns)
-    for kind in range(len(worth)):
-        _add_arrivals(rows, layout, columns, worth, kind)
-    _add_windows(rows, layout, columns, wanted)
+    for kind in range(len(weights)):
+        _add_arrivals(rows, layout, columns, weights, kind)
+    _add_windows(rows, layout, columns, target_windows)
     windows = loads.windows * (loads.scales[:, None, None] / unit)
     starts = columns.starts
     # Further columns: the units below and above each window.
     outside = np.arange(0 if allowed is None else 2 * windows[:, 0].size).reshape(-1, 2, windows.shape[2]) + starts[-1]
-    costs, most = np.zeros(starts[-1] + outside.size), np.full(starts[-1] + outside.size, np.inf)
+    costs, upper = np.zeros(starts[-1] + outside.size), np.full(starts[-1] + outside.size, np.inf)
     if allowed is not None:
-        each = np.zeros(outside.size, dtype=np.int64)
-        rows.add(np.array([[0.0], [allowed / unit]]), (each, outside.ravel(), 1.0))
+        indices = np.zeros(outside.size, dtype=np.int64)
+        rows.add(np.array([[0.0], [allowed / unit]]), (indices, outside.ravel(), 1.0))
     for kind, window in enumerate(windows):
-        _add_loads(rows, layout, columns, worth, kind, (window, outside[kind : kind + 1]))
+        _add_loads(rows, layout, columns, weights, kind, (window, outside[kind : kind + 1]))
     sizes = layout.copy_bytes / unit
     kept, slots = columns.keep
     costs[: starts[1]] = np.where(layout.replaced[kept, slots], sizes[kept], 0)
     costs[starts[1] : starts[2]] = sizes[columns.enter[0]]
-    most[: starts[1]] = 1
-    most[starts[1] : starts[2]] = layout.most[columns.enter[0], columns.enter[1]]
+    upper[: starts[1]] = 1
+    upper[starts[1] : starts[2]] = layout.most[columns.enter[0], columns.enter[1]]
     if layout.forbidden is not None:
-        most[starts[2] + np.flatnonzero(layout.forbidden[*columns.cells])] = 0
-    return rows.program(costs, most)
+        upper[starts[2] + np.flatnonzero(layout.forbidden[*columns.cells])] = 0
+    return rows.program(costs, upper)
 
 
 def _add_rows(rows: ProgramRows, layout: Layout, columns: _Columns) -> None:
@@ -221,38 +221,38 @@ def _add_rows(rows: ProgramRows, layout: Layout, columns: _Columns) -> None:
     keep, enter = columns.run(0), columns.run(1)
     rows.add(np.stack([layout.factors] * 2), (kept, keep, 1.0), (entering, enter, 1.0))
     count = layout.most.shape[1]
-    places, at = np.unique(
+    places, indices = np.unique(
         np.concatenate([kept * count + layout.racks[layout.home[kept, slots]], entering * count + racks]),
         return_inverse=True,
     )
     bounds = np.stack([layout.least.ravel()[places], layout.most.ravel()[places]])
-    rows.add(bounds, (at, np.concatenate([keep, enter]), 1.0))
+    rows.add(bounds, (indices, np.concatenate([keep, enter]), 1.0))
 
 
-def _add_arrivals(rows: ProgramRows, layout: Layout, columns: _Columns, worth: FloatArray, kind: int) -> None:
+def _add_arrivals(rows: ProgramRows, layout: Layout, columns: _Columns, weights: FloatArray, kind: int) -> None:
     """Replicas that enter a rack arrive on its brokers: as a count, and as bytes that fit that count."""
     (entering, racks), (topics, brokers) = columns.enter, columns.cells
     count = layout.most.shape[1]
-    out, into = layout.topics[entering] * count + racks, topics * count + layout.racks[brokers]
-    none = np.zeros((2, layout.topic_count * count))
+    leaving, coming = layout.topics[entering] * count + racks, topics * count + layout.racks[brokers]
+    zero_bounds = np.zeros((2, layout.topic_count * count))
     enter, counts, arriving = columns.run(1), columns.run(2), columns.run(3 + kind)
     if kind == 0:
-        rows.add(none, (out, enter, 1.0), (into, counts, -1.0))
-    rows.add(none, (out, enter, worth[kind][entering]), (into, arriving, -1.0))
+        rows.add(zero_bounds, (leaving, enter, 1.0), (coming, counts, -1.0))
+    rows.add(zero_bounds, (leaving, enter, weights[kind][entering]), (coming, arriving, -1.0))
     least, most = np.full(layout.topic_count, np.inf), np.zeros(layout.topic_count)
-    np.minimum.at(least, layout.topics, worth[kind])
-    np.maximum.at(most, layout.topics, worth[kind])
-    each, zeros, endless = np.arange(len(topics)), np.zeros(len(topics)), np.full(len(topics), np.inf)
-    rows.add(np.stack([zeros, endless]), (each, arriving, 1.0), (each, counts, -least[topics]))
-    rows.add(np.stack([-endless, zeros]), (each, arriving, 1.0), (each, counts, -most[topics]))
+    np.minimum.at(least, layout.topics, weights[kind])
+    np.maximum.at(most, layout.topics, weights[kind])
+    indices, zeros, endless = np.arange(len(topics)), np.zeros(len(topics)), np.full(len(topics), np.inf)
+    rows.add(np.stack([zeros, endless]), (indices, arriving, 1.0), (indices, counts, -least[topics]))
+    rows.add(np.stack([-endless, zeros]), (indices, arriving, 1.0), (indices, counts, -most[topics]))
 
 
-def _add_windows(rows: ProgramRows, layout: Layout, columns: _Columns, wanted: Windows) -> None:
+def _add_windows(rows: ProgramRows, layout: Layout, columns: _Columns, windows: Windows) -> None:
     """The windows of counts, of each (topic, broker) and of each broker."""
     (kept, slots), (topics, brokers) = columns.keep, columns.cells
     keep, arriving = columns.run(0), columns.run(2)
     homes, width = layout.home[kept, slots], len(layout.targets)
-    by_topic, in_all = (_opened(window, int(layout.factors.sum())) for window in bounds(layout, wanted))
+    by_topic, in_all = (_opened(window, int(layout.factors.sum())) for window in bounds(layout, windows))
     rows.add(by_topic, (layout.topics[kept] * width + homes, keep, 1.0), (topics * width + brokers, arriving, 1.0))
     rows.add(in_all, (homes, keep, 1.0), (brokers, arriving, 1.0))
 
@@ -261,20 +261,20 @@ def _add_loads(
     rows: ProgramRows,
     layout: Layout,
     columns: _Columns,
-    worth: FloatArray,
+    weights: FloatArray,
     kind: int,
     window: tuple[FloatArray, IntArray],
 ) -> None:
     """The window (2, Bt) of one kind of load, and the columns (1 or 0, 2, Bt) of the units below and above it."""
     (kept, slots), (_, brokers) = columns.keep, columns.cells
-    opened = _opened(window[0], float(worth[kind] @ layout.factors))
+    opened = _opened(window[0], float(weights[kind] @ layout.factors))
     entries = [
-        (layout.home[kept, slots], columns.run(0), worth[kind][kept]),
+        (layout.home[kept, slots], columns.run(0), weights[kind][kept]),
         (brokers, columns.run(3 + kind), 1.0),
     ]
-    every = np.arange(len(layout.targets))
+    brokers_of_all = np.arange(len(layout.targets))
     for below, above in window[1]:
-        entries += [(every, below, 1.0), (every, above, -1.0)]
+        entries += [(brokers_of_all, below, 1.0), (brokers_of_all, above, -1.0)]
     rows.add(opened, *entries)
 
 

@@ -26,8 +26,8 @@ from planner.scoring.windows import Windows, alike, near, opened, starting, star
 from planner.strategies.flow.min_cost_flow import CostRangeError
 from planner.strategies.flow.placement import Placed, place
 from planner.strategies.flow.placement_network import Layout
-from planner.strategies.load_windows.allowed_plans import Begins, OpenWindows, excess_and_cost_of_topics, open_windows
-from planner.strategies.load_windows.attempts_at_prices import Best, facts, proof
+from planner.strategies.load_windows.allowed_plans import OpenWindows, Starts, excess_and_cost_of_topics, open_windows
+from planner.strategies.load_windows.attempts_at_prices import Best, facts_of, proof
 from planner.strategies.load_windows.balanced_placement import Evened
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.work_limits import (
@@ -46,7 +46,7 @@ Even = Callable[[Windows, Placed, Effort | None, Best | None], Evened | None]
 class Started(NamedTuple):
     """Windows with chosen starts, the placement in them, and that brought into windows of bytes, if there are any."""
 
-    wanted: Windows
+    windows: Windows
     placed: Placed
     evened: Evened | None
 
@@ -55,14 +55,14 @@ class Started(NamedTuple):
 class WideWindows:
     """A placement in windows that contain all their starts, so that no plan costs less.
 
-    `low`: the start of the window of all replicas, None if it isn't tried start by start. `at` gives the placement at
-    another start, and is worth its time if `by_cases`.
+    `low`: the start of the window of all replicas, None if it isn't tried start by start. `started_at` gives the
+    placement at another start, and is worth its time if `by_cases`.
     """
 
     started: Started
-    anywhere: OpenWindows
+    openings: OpenWindows
     low: int | None
-    at: Callable[[int], Started]
+    started_at: Callable[[int], Started]
     by_cases: bool
 
     @property
@@ -70,7 +70,7 @@ class WideWindows:
         """The start `low`, the starts below and those above, each with the nearest one to `low`; none if it is None."""
         if (low := self.low) is None:
             return []
-        below, above = range(self.anywhere.lows.start, low), range(low + 1, self.anywhere.lows.stop)
+        below, above = range(self.openings.lows.start, low), range(low + 1, self.openings.lows.stop)
         cases = ((range(low, low + 1), low), (below, low - 1), (above, low + 1))
         return [(lows, nearest) for lows, nearest in cases if lows]
 
@@ -78,13 +78,13 @@ class WideWindows:
 class BestPosition(NamedTuple):
     """The cheapest of all starts, and the relaxed placement, the least cost of any plan, if there was a choice.
 
-    `lows`: starts of a window that allows the same plans at each start, if it can hold; `at`: the placement at one.
+    `lows`: starts of a window that allows the same plans at each, if it can hold; `started_at`: the placement at one.
     """
 
     best: Started
     relaxed: WideWindows | None = None
     lows: range = range(0)
-    at: Callable[[int], Started] | None = None
+    started_at: Callable[[int], Started] | None = None
 
     @property
     def lowest(self) -> Started:
@@ -93,94 +93,95 @@ class BestPosition(NamedTuple):
 
 
 def best_position(
-    problem: Problem, balance: Balance, layout: Layout, wanted: Windows, loads: ByteLoads, even: Even, effort: Effort
+    problem: Problem, balance: Balance, layout: Layout, windows: Windows, loads: ByteLoads, even: Even, effort: Effort
 ) -> BestPosition:
     """The placement at the starts that move the fewest bytes; `even` brings a placement into the windows of `loads`."""
-    anywhere = open_windows(problem, balance, layout, wanted)
-    if problem.rebalance != "all" or not len(layout.rows) or not anywhere.any:
-        search, lows = _Search(problem, balance, layout, wanted, loads, even, effort), starts(problem, balance.replicas)
+    openings = open_windows(problem, balance, layout, windows)
+    if problem.rebalance != "all" or not len(layout.rows) or not openings.any:
+        search = _Search(problem, balance, layout, windows, loads, even, effort)
+        lows = starts(problem, balance.replicas)
         best = search.finished(search.best(lows), SHARE_OF_BEST_START if len(lows) > 1 else 1)
-        again = len(lows) > 1 and problem.rebalance == "all" and (best.evened is None or search.small)
-        return BestPosition(best, lows=lows, at=search.finished_at if again else None)
-    search = _Search(problem, balance, layout, anywhere.widened(wanted), loads, even, effort)
-    started = search.best(anywhere.lows)
+        is_repeatable = len(lows) > 1 and problem.rebalance == "all" and (best.evened is None or search.small)
+        return BestPosition(best, lows=lows, started_at=search.finished_at if is_repeatable else None)
+    search = _Search(problem, balance, layout, openings.widened(windows), loads, even, effort)
+    started = search.best(openings.lows)
     # If all open windows were tried start by start, no window is wider than it may be.
-    only_starts = len(anywhere.lows) > 0 and not anywhere.topics.open.any()
-    best = started if only_starts else _best_of_guesses(search, wanted, started, anywhere)
+    only_starts = len(openings.lows) > 0 and not openings.topics.open.any()
+    best = started if only_starts else _best_of_guesses(search, windows, started, openings)
     finished = search.finished(best, SHARE_OF_BEST_START)
     started = finished if started is best else search.finished(started, SHARE_OF_BEST_START)
     by_cases = started.evened is None or search.small
-    return BestPosition(finished, WideWindows(started, anywhere, search.low, search.finished_at, by_cases))
+    return BestPosition(finished, WideWindows(started, openings, search.low, search.finished_at, by_cases))
 
 
-def _best_of_guesses(search: _Search, wanted: Windows, relaxed: Started, anywhere: OpenWindows) -> Started:
+def _best_of_guesses(search: _Search, windows: Windows, relaxed: Started, openings: OpenWindows) -> Started:
     """The cheapest of the starts that are worth a try."""
-    lows = anywhere.lows
-    found = search.within(_next_to(search, wanted, relaxed)).best(lows)
-    if _judged(found) <= _judged(relaxed):
-        return found
-    if found.evened is None or search.small:
+    lows = openings.lows
+    best = search.within(_next_to(search, windows, relaxed)).best(lows)
+    if _rank(best) <= _rank(relaxed):
+        return best
+    if best.evened is None or search.small:
         # Only the cheapest guess without windows of bytes is brought into these.
-        guesses = (_topic_starts(search, search.layout, wanted, anywhere.topics), wanted)
-        guess = min(guesses, key=lambda each: _judged(search.within(each, lambda *_: None).best(lows)))
-        found = min(found, search.within(guess).best(lows), key=_judged)
+        guesses = (_topic_starts(search, search.layout, windows, openings.topics), windows)
+        guess = min(guesses, key=lambda each: _rank(search.within(each, lambda *_: None).best(lows)))
+        best = min(best, search.within(guess).best(lows), key=_rank)
     for _ in range(search.rounds):
-        begun = _starts_at_its_prices(search, found, anywhere.topics)
-        if begun is None or np.array_equal(begun.topic_replicas, found.wanted.topic_replicas):
+        next_windows = _starts_at_its_prices(search, best, openings.topics)
+        if next_windows is None or np.array_equal(next_windows.topic_replicas, best.windows.topic_replicas):
             break
-        tried = search.within(replace(begun, replicas=wanted.replicas)).best(lows)
-        if _judged(tried) >= _judged(found):
+        candidate = search.within(replace(next_windows, replicas=windows.replicas)).best(lows)
+        if _rank(candidate) >= _rank(best):
             break
-        found = tried
-    return found
+        best = candidate
+    return best
 
 
-def _starts_at_its_prices(search: _Search, found: Started, topics: Begins) -> Windows | None:
+def _starts_at_its_prices(search: _Search, started: Started, topics: Starts) -> Windows | None:
     """The windows of topics with the cheapest starts at a placement's prices of brokers, at which topics are separate;
     None if these exceed the solver's arithmetic.
     """
     layout, loads = search.layout, search.loads
-    if found.evened is None:
-        prices = proof(facts(search.problem, layout, loads), layout, found.placed).prices
+    if started.evened is None:
+        prices = proof(facts_of(search.problem, layout, loads), layout, started.placed).prices
     else:
-        prices = found.evened.certificate.prices
+        prices = started.evened.certificate.prices
     of_brokers = prices.of_brokers(len(layout.targets))
     try:
         if of_brokers.any():
-            layout = priced(layout, loads.with_counts(layout, found.wanted), of_brokers)
-        return _topic_starts(search, layout, found.wanted, topics)
+            layout = priced(layout, loads.with_counts(layout, started.windows), of_brokers)
+        return _topic_starts(search, layout, started.windows, topics)
     except CostRangeError:
         return None
 
 
-def _next_to(search: _Search, wanted: Windows, relaxed: Started) -> Windows:
+def _next_to(search: _Search, windows: Windows, relaxed: Started) -> Windows:
     """The windows that begin next to the counts of the relaxed placement."""
     assignment = today(search.problem)
     assignment[search.layout.rows] = relaxed.placed.chosen if relaxed.evened is None else relaxed.evened.chosen
-    return near(search.problem, search.balance, wanted, assignment)
+    return near(search.problem, search.balance, windows, assignment)
 
 
-def _topic_starts(search: _Search, layout: Layout, wanted: Windows, topics: Begins) -> Windows:
+def _topic_starts(search: _Search, layout: Layout, windows: Windows, topics: Starts) -> Windows:
     """The windows of topics with the starts at which each topic's cost is least without the other windows."""
-    alone = replace(wanted, replicas=opened(wanted.replicas), caps=None)
-    free = topics.open & alike(wanted.topic_replicas)
+    topics_only = replace(windows, replicas=opened(windows.replicas), caps=None)
+    is_free = topics.open & alike(windows.topic_replicas)
     low, high = topics.first.copy(), topics.last.copy()
 
     def windows_at(lows: LongArray) -> Windows:
-        begun = np.broadcast_to(lows[:, None], wanted.topic_replicas.shape[1:])
-        window = np.where(free[:, None], np.stack([begun, begun + topics.spread]), wanted.topic_replicas)
-        return replace(alone, topic_replicas=window)
+        low_edges = np.broadcast_to(lows[:, None], windows.topic_replicas.shape[1:])
+        window = np.where(is_free[:, None], np.stack([low_edges, low_edges + topics.spread]), windows.topic_replicas)
+        return replace(topics_only, topic_replicas=window)
 
     def excess_and_cost(lows: LongArray) -> tuple[LongArray, LongArray]:
-        begun = windows_at(lows)
-        return excess_and_cost_of_topics(layout, begun, place(search.problem, layout, begun).chosen)
+        candidate = windows_at(lows)
+        return excess_and_cost_of_topics(layout, candidate, place(search.problem, layout, candidate).chosen)
 
-    while (free & (low < high)).any():
+    while (is_free & (low < high)).any():
         middle = (low + high) // 2
-        here, above = excess_and_cost(middle), excess_and_cost(np.minimum(middle + 1, topics.last))
-        down = (here[0] < above[0]) | ((here[0] == above[0]) & (here[1] <= above[1]))
+        mid, above = excess_and_cost(middle), excess_and_cost(np.minimum(middle + 1, topics.last))
+        down = (mid[0] < above[0]) | ((mid[0] == above[0]) & (mid[1] <= above[1]))
         low, high = np.where(down | (low >= high), low, middle + 1), np.where(down & (low < high), middle, high)
-    return replace(windows_at(low), replicas=wanted.replicas, caps=wanted.caps)
+    return replace(windows_at(low), replicas=windows.replicas, caps=windows.caps)
 
 
 class _Search:
@@ -191,68 +192,68 @@ class _Search:
         problem: Problem,
         balance: Balance,
         layout: Layout,
-        wanted: Windows,
+        windows: Windows,
         loads: ByteLoads,
         even: Even,
         effort: Effort,
     ) -> None:
-        self.problem, self.balance, self.layout, self.wanted = problem, balance, layout, wanted
+        self.problem, self.balance, self.layout, self.windows = problem, balance, layout, windows
         self.loads, self.even = loads, even
         self.columns = len(layout.rows) * len(layout.targets)
         self.small, self.effort = self.columns <= START_COLUMNS, effort
         # How often starts at the prices of the last plan are tried.
-        again = 1 if effort.topic_flows and self.columns <= AT_STARTS else 0
-        self.rounds = START_ROUNDS if self.small else again
+        few_rounds = 1 if effort.topic_flows and self.columns <= AT_STARTS else 0
+        self.rounds = START_ROUNDS if self.small else few_rounds
         # Starts are compared with little work, unless there are few columns or only one start can be tried.
         self._to_compare = effort if not self.small or self.columns <= FEW_START_COLUMNS else None
         self.low: int | None = None
         self.costs: dict[int, tuple[int, int]] = {}
-        self.tried: dict[int, Started] = {}
+        self.started_by_low: dict[int, Started] = {}
         # Done once, because less work is left the next time.
-        self.finished_there: dict[int, Started] = {}
+        self.finished_by_low: dict[int, Started] = {}
 
-    def within(self, wanted: Windows, even: Even | None = None) -> _Search:
+    def within(self, windows: Windows, even: Even | None = None) -> _Search:
         """The same search with other windows, and with another `even` if one is given."""
-        return _Search(self.problem, self.balance, self.layout, wanted, self.loads, even or self.even, self.effort)
+        return _Search(self.problem, self.balance, self.layout, windows, self.loads, even or self.even, self.effort)
 
     def best(self, lows: range) -> Started:
         """The placement at the cheapest of these starts; in the windows as given if there is no choice."""
         if self.problem.rebalance != "all" or len(lows) < 2:
-            return self._started(self.wanted)
-        self.low = self._halved(lows)
-        first = self.at(self.low)
+            return self._start_in(self.windows)
+        self.low = self._bisect(lows)
+        first = self.started_at(self.low)
         if first.evened is None or not self.small:
             return first
-        found = self._moved_by(-1, lows, first)
-        return found if found is not first else self._moved_by(1, lows, first)
+        moved = self._move_start(-1, lows, first)
+        return moved if moved is not first else self._move_start(1, lows, first)
 
-    def at(self, low: int) -> Started:
+    def started_at(self, low: int) -> Started:
         """The placement at a start."""
-        if low not in self.tried:
-            self.tried[low] = self._started(self._starting(low))
-        return self.tried[low]
+        if low not in self.started_by_low:
+            self.started_by_low[low] = self._start_in(self._windows_at(low))
+        return self.started_by_low[low]
 
     def finished(self, started: Started, share: float) -> Started:
         """The start, continued with a share of the work that is left, if it was only made to be compared."""
-        if started.evened is None or started.evened.begun is None:
+        if started.evened is None or started.evened.best_so_far is None:
             return started
         effort = self.effort.part(share)
-        return started._replace(evened=self.even(started.wanted, started.placed, effort, started.evened.begun))
+        return started._replace(evened=self.even(started.windows, started.placed, effort, started.evened.best_so_far))
 
     def finished_at(self, low: int) -> Started:
         """The placement at a start, continued with some of the work that is left."""
-        if low not in self.finished_there:
-            self.finished_there[low] = self.finished(self.at(low), SHARE_OF_OTHER_STARTS)
-        return self.finished_there[low]
+        if low not in self.finished_by_low:
+            self.finished_by_low[low] = self.finished(self.started_at(low), SHARE_OF_OTHER_STARTS)
+        return self.finished_by_low[low]
 
-    def _started(self, wanted: Windows) -> Started:
-        placed = place(self.problem, self.layout, wanted)
-        return Started(wanted, placed, self.even(wanted, placed, self._to_compare, None))
+    def _start_in(self, windows: Windows) -> Started:
+        placed = place(self.problem, self.layout, windows)
+        return Started(windows, placed, self.even(windows, placed, self._to_compare, None))
 
-    def _starting(self, low: int) -> Windows:
-        return starting(self.wanted, low, int(self.balance.replicas.value))
+    def _windows_at(self, low: int) -> Windows:
+        return starting(self.windows, low, int(self.balance.replicas.value))
 
-    def _halved(self, lows: range) -> int:
+    def _bisect(self, lows: range) -> int:
         """The lowest of the cheapest starts, by bisection."""
         low, high = lows[0], lows[-1]
         while low < high:
@@ -263,21 +264,21 @@ class _Search:
                 low = middle + 1
         return low
 
-    def _moved_by(self, step: int, lows: range, best: Started) -> Started:
+    def _move_start(self, step: int, lows: range, best: Started) -> Started:
         """The best placement so far, with its start moved up or down while that saves bytes."""
         assert self.low is not None
-        while self.low + step in lows and _judged(tried := self.at(self.low + step)) < _judged(best):
-            best, self.low = tried, self.low + step
+        while self.low + step in lows and _rank(candidate := self.started_at(self.low + step)) < _rank(best):
+            best, self.low = candidate, self.low + step
         return best
 
     def _cost(self, low: int) -> tuple[int, int]:
         if low not in self.costs:
-            placed = place(self.problem, self.layout, self._starting(low))
+            placed = place(self.problem, self.layout, self._windows_at(low))
             self.costs[low] = placed.excess, placed.solved.cost
         return self.costs[low]
 
 
-def _judged(started: Started) -> tuple[int, int, int]:
+def _rank(started: Started) -> tuple[int, int, int]:
     """The excess of counts, the bytes outside their windows, and the cost or the bytes moved."""
     if started.evened is None:
         return started.placed.excess, 0, started.placed.solved.cost

@@ -89,14 +89,14 @@ def test_rows_that_the_relaxation_moves_twice_are_left_to_the_full_network() -> 
 
 def test_topics_that_fail_are_laid_out_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a topic's new replicas can't be given to its rows, the topic is solved again in full, at the same cost."""
-    given_back, rounds = condensed_network._given_back, []
+    given_back, rounds = condensed_network._dealt_to_rows, []
 
     def fails_once(layout, solved, full):
         entered, failed = given_back(layout, solved, full)
         rounds.append(int(full.sum()))
         return entered, failed | (np.arange(len(full)) == 0) if len(rounds) == 1 else failed
 
-    monkeypatch.setattr(condensed_network, "_given_back", fails_once)
+    monkeypatch.setattr(condensed_network, "_dealt_to_rows", fails_once)
     quick, full = both(spread_out(3))
 
     assert [0, 1] == rounds

@@ -22,19 +22,19 @@ def without_broker_1() -> Problem:
 
 
 def test_the_seed_shuffles_brokers_alone() -> None:
-    """Seed 0 keeps the brokers in order; another seed changes their order, and `here` is its inverse."""
+    """Seed 0 keeps the brokers in order; another seed changes their order, and `numbers` is its inverse."""
     problem = problem_of(no_racks(*range(1, 13)), {"a": [(1,)]})
     plain, shuffled = lay_out(problem, 0), lay_out(problem, 5)
     assert list(range(12)) == plain.targets.tolist() == sorted(shuffled.targets.tolist())
     assert plain.targets.tolist() != shuffled.targets.tolist() == lay_out(problem, 5).targets.tolist()
-    assert list(range(12)) == shuffled.here[shuffled.targets].tolist()
+    assert list(range(12)) == shuffled.numbers[shuffled.targets].tolist()
 
 
 def test_leaving_brokers_are_no_home() -> None:
     """A replica on a broker that leaves has no home, and the network doesn't have that broker."""
     layout = lay_out(without_broker_1(), 0)
     assert [[-1, 0], [1, 2], [0, 1]] == layout.home.tolist()
-    assert [-1, 0, 1, 2] == layout.here.tolist()
+    assert [-1, 0, 1, 2] == layout.numbers.tolist()
     assert not layout.replaced.any()
     assert layout.pinned is None
 
@@ -44,7 +44,7 @@ def test_a_replacement_is_a_home_that_copies() -> None:
     changes = Changes(add_brokers=(Broker(5),), replace_brokers=((1, 5),))
     layout = lay_out(problem_of(no_racks(1, 2, 3), {"a": [(1, 2)]}, changes=changes), 0)
     assert [[True, False]] == layout.replaced.tolist()
-    assert [[layout.here[3], layout.here[1]]] == layout.home.tolist()
+    assert [[layout.numbers[3], layout.numbers[1]]] == layout.home.tolist()
     assert layout.pinned is not None
     assert [[False, False, True]] == layout.pinned.tolist()
     assert layout.keep_costs[0, 0] == layout.enter_costs[0, 0] // layout.tie_scale * layout.tie_scale

@@ -99,14 +99,14 @@ def test_a_rack_without_new_brokers_sends_its_replicas_across() -> None:
 
 def test_topics_that_fail_are_laid_out_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a topic's new replicas can't be given to its rows, the topic is solved again in full, at the same cost."""
-    given_back, rounds = priced_network._Condensed._given_back, []
+    given_back, rounds = priced_network._Condensed._dealt_to_rows, []
 
     def fails_once(self, solved, newcomers):
         entered, failed = given_back(self, solved, newcomers)
         rounds.append(int(self._full.sum()))
         return entered, failed | (np.arange(len(failed)) == 0) if len(rounds) == 1 else failed
 
-    monkeypatch.setattr(priced_network._Condensed, "_given_back", fails_once)
+    monkeypatch.setattr(priced_network._Condensed, "_dealt_to_rows", fails_once)
     problem = build(cases.to_spec(cases.make("expand-small")))
     assert same_as_in_full(problem, GRAIN * empty(problem))
     assert [0, 1] == rounds

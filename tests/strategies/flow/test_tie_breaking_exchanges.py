@@ -18,7 +18,7 @@ from planner.model.spec import AIMS, Changes
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.flow import tie_breaking_exchanges
 from planner.strategies.flow.placement_network import lay_out
-from planner.strategies.flow.tie_breaking_exchanges import Ties, settle, ties
+from planner.strategies.flow.tie_breaking_exchanges import Ties, break_ties, ties
 from planner.strategies.load_windows.local_search_state import SearchPlacement, SearchState
 from planner.strategies.optimum import solve
 
@@ -50,7 +50,7 @@ def settled(of: SearchState, brokers: list[int], by: Ties) -> list[int]:
     on = np.zeros(of.levels.shape, dtype=bool)
     on[np.arange(len(brokers)), brokers] = True
     placement = SearchPlacement(of, on)
-    settle(placement, by)
+    break_ties(placement, by)
     return [int(broker) for broker in placement.on.argmax(axis=1)]
 
 
@@ -137,12 +137,12 @@ def test_pairs_of_brokers_that_are_passed_over_have_nothing_to_exchange(
         of_rows = Ties(leaders, racks, np.arange(brokers) % 2, sizes, 1.0, 0.01, None, per_touched, copies_only)
         begun = random.permuted(np.tile(np.arange(brokers) < 2, (rows, 1)), axis=1)
         quick, close = SearchPlacement(of, begun.copy()), SearchPlacement(of, begun.copy())
-        settle(quick, of_rows)
+        break_ties(quick, of_rows)
         with monkeypatch.context() as patched:
             patched.setattr(
                 tie_breaking_exchanges, "_gainful", lambda placement, _: np.ones((placement.on.shape[1],) * 2, bool)
             )
-            settle(close, of_rows)
+            break_ties(close, of_rows)
         assert np.array_equal(quick.on, close.on)
         moved += not np.array_equal(quick.on, begun)
     assert moved > 30

@@ -17,7 +17,7 @@ from planner.scoring.windows import windows
 from planner.strategies import lagrangian_bound
 from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.lagrangian_bound import Branch, changed
-from planner.strategies.load_windows.allowed_plans import allowed, at_price, closed, reached, within
+from planner.strategies.load_windows.allowed_plans import at_price, no_open_windows, no_slack, slack_of, with_slack
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.optimum import solve
 
@@ -28,9 +28,9 @@ def outside(problem: Problem, assignment: IntArray) -> Allowed:
     """How far a plan (P, W) is outside the windows asked for; asserts that nothing was allowed outside before."""
     layout, wanted = lay_out(problem, 0, 1), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
-    none = allowed(layout, wanted, closed(problem, problem.balance, layout.topic_count), loads)
+    none = no_slack(layout, wanted, no_open_windows(problem, problem.balance, layout.topic_count), loads)
     assert none.none
-    return reached(layout, none, loads, assignment[layout.rows])
+    return slack_of(layout, none, loads, assignment[layout.rows])
 
 
 @examples(40)
@@ -62,7 +62,7 @@ def test_what_may_be_less_far_outside_moves_no_less() -> None:
     most = certificate.outside.allowed
     assert most.furthest is not None
     half = replace(most, replicas=most.replicas // 2, loads=most.loads // 2, furthest=most.furthest // 2)
-    least = [lagrangian_bound.least(within(certificate, each)) for each in (most, half)]
+    least = [lagrangian_bound.least(with_slack(certificate, each)) for each in (most, half)]
     assert 0 < least[0] <= least[1]
 
 

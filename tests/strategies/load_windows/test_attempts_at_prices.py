@@ -22,7 +22,7 @@ from planner.strategies import lagrangian_bound
 from planner.strategies.flow.placement_network import bounds as count_windows
 from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.lagrangian_bound import GRAIN, BoundFacts, Certificate, Prices, none_priced, price_at_edges
-from planner.strategies.load_windows.attempts_at_prices import facts, in_units
+from planner.strategies.load_windows.attempts_at_prices import facts_of, in_units
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.optimum import solve
 from planner.sweep.candidates import STRATEGIES, Candidate
@@ -46,7 +46,7 @@ def with_any_prices(problem: Problem, seed: int) -> Certificate:
         price_at_edges(of_brokers, brokers),
         tuple(map(price_at_edges, load_prices, of_loads)),
     )
-    return Certificate(facts(problem, layout, loads), prices)
+    return Certificate(facts_of(problem, layout, loads), prices)
 
 
 @examples(200)

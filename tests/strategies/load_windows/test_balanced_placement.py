@@ -20,7 +20,7 @@ from planner.scoring.score import ScoringBasis, score
 from planner.strategies import lagrangian_bound, optimum
 from planner.strategies.load_windows import balanced_placement
 from planner.strategies.load_windows.local_search import polish
-from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, SearchState, outward
+from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, SearchState, takes_outward
 from planner.strategies.optimum import solve
 
 SMALL = ("raise-rf", "no-racks", "add-rack", "decommission", "skewed-sizes")
@@ -159,11 +159,11 @@ def test_outward_counts_all_brokers_together() -> None:
     on = np.array([[True, False, False], [False, True, False], [False, True, False]])
     here = SearchPlacement(search([14, 8, 6], HOME, None), on)
     shifts = np.array([[[-4, -5, 3]], [[4, 5, -3]]])
-    assert [False, True, False] == outward(here, (0, 1), shifts).tolist()
+    assert [False, True, False] == takes_outward(here, (0, 1), shifts).tolist()
     roomy = SearchPlacement(search([14, 8, 6], HOME, MostOutside(9, np.array([9]))), on)
-    assert [False, False, False] == outward(roomy, (0, 1), shifts).tolist()
+    assert [False, False, False] == takes_outward(roomy, (0, 1), shifts).tolist()
     close = SearchPlacement(search([14, 8, 6], HOME, MostOutside(9, np.array([8]))), on)
-    assert [False, True, False] == outward(close, (0, 1), shifts).tolist()
+    assert [False, True, False] == takes_outward(close, (0, 1), shifts).tolist()
 
 
 def test_settled_is_within_what_may_be_outside() -> None:

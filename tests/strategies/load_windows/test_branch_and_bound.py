@@ -20,7 +20,7 @@ from planner.strategies.flow.placement import place, widened
 from planner.strategies.flow.placement_network import bounds as count_windows
 from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.lagrangian_bound import Branch, Certificate, least
-from planner.strategies.load_windows.attempts_at_prices import facts, proof
+from planner.strategies.load_windows.attempts_at_prices import facts_of, proof
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.lp_relaxation import Duals, Fits, ShareProgram, rounded
@@ -48,7 +48,7 @@ def last_of(problem: Problem, solves: int = CASE_SOLVES) -> tuple[Certificate, l
     placed = place(problem, layout, wanted)
     wanted = widened(layout, wanted, placed)
     loads = byte_loads(problem, layout, wanted)
-    about, (by_topic, in_all) = facts(problem, layout, loads), count_windows(layout, wanted)
+    about, (by_topic, in_all) = facts_of(problem, layout, loads), count_windows(layout, wanted)
     base = proof(about, layout, placed)
     fits = Fits(by_topic, in_all, loads.windows, loads.scales)
     found = list(branchings(about, fits, base, Effort(10**12), solves))

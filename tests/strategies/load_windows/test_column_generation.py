@@ -18,7 +18,7 @@ from planner.scoring.windows import windows
 from planner.strategies import optimum, work_limits
 from planner.strategies.flow.placement import on_brokers
 from planner.strategies.flow.placement_network import lay_out
-from planner.strategies.load_windows.attempts_at_prices import Task, at_prices, facts
+from planner.strategies.load_windows.attempts_at_prices import Task, at_prices, facts_of
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.column_generation import Mixed, mixtures
 from planner.strategies.load_windows.local_search_state import of_layout
@@ -39,7 +39,7 @@ def task_of(problem: Problem, effort: Effort | None) -> Task:
     """The task of bringing a problem's placement into its windows."""
     layout, wanted = lay_out(problem, 0, 1024), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
-    about = facts(problem, layout, loads)
+    about = facts_of(problem, layout, loads)
     return Task(problem, layout, wanted, loads, about, of_layout(layout, wanted, about.costs, loads), effort, None)
 
 

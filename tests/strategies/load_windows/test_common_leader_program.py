@@ -23,7 +23,7 @@ from planner.strategies import work_limits
 from planner.strategies.flow.placement_network import Layout, lay_out
 from planner.strategies.lagrangian_bound import least
 from planner.strategies.load_windows import common_leader_program
-from planner.strategies.load_windows.attempts_at_prices import facts
+from planner.strategies.load_windows.attempts_at_prices import facts_of
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram, slots_of, with_slots
 from planner.strategies.load_windows.lp_relaxation import Fits
@@ -72,7 +72,7 @@ def program_of(spec: Spec, *, asked: bool = True) -> tuple[Layout, CommonLeaderP
     problem = build(spec)
     layout, wanted = lay_out(problem, 0, 1024), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
-    return layout, CommonLeaderProgram.of(problem, layout, wanted, loads, asked=asked)
+    return layout, CommonLeaderProgram.of(problem, layout, wanted, loads, exactly=asked)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_bound_that_takes_too_long_does_not_know_of_slots(monkeypatch: pytest.
     spec = uneven(1, changes=Changes(demote_brokers=(1,), rebalance="all"))
     problem = build(spec)
     layout = lay_out(problem, 0, 1024)
-    about = facts(problem, layout, byte_loads(problem, layout, windows(problem, problem.balance)))
+    about = facts_of(problem, layout, byte_loads(problem, layout, windows(problem, problem.balance)))
     tries = 24 * 9**2
     known = []
     for most in (20 * tries, 20 * tries - 1, tries - 1):

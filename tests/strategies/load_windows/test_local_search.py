@@ -55,11 +55,11 @@ def promises(placement: SearchPlacement, replicas: np.ndarray) -> None:
     assert replicas.tolist() == placement.on.sum(axis=1).tolist()
     assert (placement.in_rack >= search.least).all()
     assert (placement.in_rack <= search.most).all()
-    for counts, (low, high) in ((placement.cells, search.cell_windows), (placement.held, search.broker_windows)):
+    for counts, (low, high) in ((placement.cells, search.cell_windows), (placement.counts, search.broker_windows)):
         assert (counts >= low).all()
         assert (counts <= high).all()
     again = SearchPlacement(search, placement.on.copy())
-    for name in ("in_rack", "load", "cells", "held"):
+    for name in ("in_rack", "load", "cells", "counts"):
         assert getattr(again, name).tolist() == getattr(placement, name).tolist()
 
 
@@ -225,5 +225,5 @@ def test_an_exchange_that_would_break_a_window_is_left() -> None:
 def test_polishing_stops_where_it_is_enough() -> None:
     """A placement that costs no more than the bound is left unchanged."""
     placement = crossed([5, 3])
-    polish(placement, enough=8)
+    polish(placement, goal=8)
     assert np.eye(2, dtype=bool).tolist() == placement.on.tolist()

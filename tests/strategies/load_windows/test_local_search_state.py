@@ -14,9 +14,9 @@ from planner.strategies.load_windows.local_search_state import (
     SearchPlacement,
     SearchState,
     can_exchange,
-    coming,
-    going,
+    leaving_rows,
     pairings,
+    returning_rows,
 )
 
 # Rows 0 and 1 are of topic 0, rows 2 and 3 are of topic 1; brokers 0 and 1 are in rack 0, broker 2 is in rack 1.
@@ -44,7 +44,7 @@ def placement(**rest: Any) -> SearchPlacement:
 
 def gone(of: SearchPlacement, here: int, there: int) -> list[int]:
     """The rows that may move from broker `here` to broker `there`."""
-    return going(of, here, np.array([there])).rows.tolist()
+    return leaving_rows(of, here, np.array([there])).rows.tolist()
 
 
 def test_going_within_a_rack() -> None:
@@ -75,7 +75,7 @@ def test_what_moving_means() -> None:
 def all_pairs(of: SearchPlacement, *partners: int) -> list[list[tuple[int, int]]]:
     """For each partner, the pairs of rows that may leave broker 0 and come back, in order; -1 stands for no row."""
     to = np.array(partners or (1,))
-    out, back = going(of, 0, to), coming(of, 0, to)
+    out, back = leaving_rows(of, 0, to), returning_rows(of, 0, to)
     pairs = pairings(of, 0, to, out, back)
     rows = [np.append(ends.rows, -1)[at].tolist() for ends, at in ((out, pairs.out), (back, pairs.back))]
     found = list(zip(*rows, strict=True))
@@ -103,7 +103,7 @@ def test_several_partners_are_each_by_themselves() -> None:
 def test_several_partners_at_once() -> None:
     """Rows to and from several partners are listed partner by partner."""
     of, partners = placement(), np.array([1, 2])
-    out, back = going(of, 0, partners), coming(of, 0, partners)
+    out, back = leaving_rows(of, 0, partners), returning_rows(of, 0, partners)
     for at, partner in enumerate(partners.tolist()):
         assert gone(of, 0, partner) == out.rows[out.partners == at].tolist()
         assert gone(of, partner, 0) == back.rows[back.partners == at].tolist()

@@ -20,7 +20,7 @@ from planner.scoring import independent_check
 from planner.scoring.windows import windows
 from planner.strategies.flow.placement_network import lay_out
 from planner.strategies.load_windows import lp_relaxation
-from planner.strategies.load_windows.attempts_at_prices import facts
+from planner.strategies.load_windows.attempts_at_prices import facts_of
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.lp_relaxation import Fits, Rounded, ShareProgram, roundings
 from planner.strategies.work_limits import Effort
@@ -73,10 +73,10 @@ def test_work_is_limited_by_the_number_of_columns(monkeypatch: pytest.MonkeyPatc
     problem = with_disk(problem_of(no_racks(1, 2, 3, 4), rows, sizes=sizes, changes=changes), 5)
     layout, wanted = lay_out(problem, 0, 1024), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
-    about = facts(problem, layout, loads), Fits.of(layout, wanted, loads), (0,), layout.rows
-    assert ShareProgram(*about).least(()) is not None
+    about = facts_of(problem, layout, loads), Fits.of(layout, wanted, loads), (0,), layout.rows
+    assert ShareProgram(*about).least_cost(()) is not None
     monkeypatch.setattr(lp_relaxation, "_WORK_A_COLUMN", 0)
-    assert ShareProgram(*about).least(()) is None
+    assert ShareProgram(*about).least_cost(()) is None
 
 
 def test_split_rows_are_settled_round_by_round() -> None:

@@ -24,7 +24,7 @@ from planner.strategies.flow.placement import place
 from planner.strategies.flow.placement_network import Layout, lay_out
 from planner.strategies.lagrangian_bound import GRAIN
 from planner.strategies.load_windows import price_program
-from planner.strategies.load_windows.attempts_at_prices import facts, proof
+from planner.strategies.load_windows.attempts_at_prices import facts_of, proof
 from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads, priced
 from planner.strategies.load_windows.price_program import Method, Program, first_order_prices, solve
 
@@ -158,7 +158,7 @@ def proven(problem: Problem, prices: FloatArray) -> int:
     whole = np.rint(prices.clip(-3 * loads.scales[:, None], 3 * loads.scales[:, None]) * GRAIN).astype(np.int64)
     at = priced(layout, loads, whole) if whole.any() else layout
     placed = place(problem, at, windows(problem, problem.balance))
-    return lagrangian_bound.least(proof(facts(problem, layout, loads), at, placed, (whole, loads.windows)))
+    return lagrangian_bound.least(proof(facts_of(problem, layout, loads), at, placed, (whole, loads.windows)))
 
 
 @examples(20)
