@@ -58,14 +58,16 @@ def study(groups: Sequence[Group], loads: Mapping[PartitionKey, int], growth: Se
 def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = None) -> list[MembersRow]:
     """Every combination, by group: by default from two members to twice the current number.
 
-    At most as many members as partitions, because more would have nothing to read.
+    At most as many members as partitions, because more would have nothing to read; in share groups, they share some.
     """
     wanted = list[MembersRow]()
     for number, group in enumerate(groups):
         tried = [each for each in (*ASSIGNORS, group.assignor) if each not in _ALIKE or group.assignor == each]
+        last = most or max(2 * len(group.members), 2)
         if group.assignor == SHARE_ASSIGNOR:
             tried = [SHARE_ASSIGNOR]
-        last = min(sum(group.counts.values()), most or max(2 * len(group.members), 2))
+        else:
+            last = min(sum(group.counts.values()), last)
         members = range(min(fewest or 2, last), last + 1)
         combined = product(dict.fromkeys(tried), members)
         wanted += [{"group": number, "assignor": assignor, "members": count} for assignor, count in combined]

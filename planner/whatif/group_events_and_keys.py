@@ -81,9 +81,7 @@ def resolve(declared: Sequence[ConsumerGroup], cluster: Cluster) -> tuple[Group,
     if any(member.rack is not None for group in declared for member in group.members):
         of = {broker.id: broker.rack for broker in cluster.brokers}
         racks = {
-            (topic.name, each.id): frozenset(rack for rack in map(of.get, each.replicas) if rack is not None)
-            for topic in cluster.topics
-            for each in topic.partitions
+            (topic.name, each.id): racks_of(each.replicas, of) for topic in cluster.topics for each in topic.partitions
         }
     groups = list[Group]()
     for group in declared:
@@ -128,12 +126,9 @@ def _observed(
     """A group of a state file. Kafka doesn't report subscriptions: each member reads the YAML's topics of the group, or
     else all those that somebody owns.
     """
-    declared = {member.id: member for member in group.members}
+    stated = {member.id: member.topics for member in group.members if member.topics}
     topics = _subscribed(group.topics, counts) or tuple(topic for topic in found.topics if topic in counts)
-    members = {
-        member: _subscribed(declared[member].topics, counts) if member in declared else topics
-        for member in found.members
-    }
+    members = {member: _subscribed(stated[member], counts) if member in stated else topics for member in found.members}
     assignor = group.assignor or (found.assignor if found.assignor in _KNOWN else DEFAULT_ASSIGNOR)
     owners = {member: list(held) for member, held in found.members.items()}
     begun = _with_owners(group, assignor, counts, members, racks)
@@ -186,14 +181,29 @@ def events(group: Group, grown: Mapping[str, int], loads: PartitionLoads) -> tup
     if they don't already.
     """
     happenings = [*_comings_and_goings(group)]
-    more = {topic: count for topic, count in grown.items() if count > group.counts.get(topic, count)}
-    if more:
+    if more := added_to(group, grown):
         told = ", ".join(f"{topic} {group.counts[topic]} → {count} partitions" for topic, count in sorted(more.items()))
-        happenings.append((told, replace(group, counts={**group.counts, **more})))
+        happenings.append((told, with_partitions(group, more)))
     if len(set(group.members.values())) > 1:
         every_topic = dict.fromkeys(group.members, tuple(sorted(group.counts)))
         happenings.append(("all members read all topics", _changed(group, every_topic)))
     return tuple(_event(what, group, changed, loads) for what, changed in happenings)
+
+
+def added_to(group: Group, grown: Mapping[str, int]) -> dict[str, int]:
+    """The topics of a group that get more partitions, with how many they then have."""
+    return {topic: count for topic, count in grown.items() if count > group.counts.get(topic, count)}
+
+
+def with_partitions(group: Group, more: Mapping[str, int]) -> Group:
+    """The group if topics get more partitions; their racks, if unknown, are those of the topic's others in turn."""
+    known = group.partition_racks
+    racks = {
+        (topic, number): known.get((topic, number % group.counts[topic]), frozenset[str]())
+        for topic, count in more.items()
+        for number in range(group.counts[topic], count)
+    }
+    return replace(group, counts={**group.counts, **more}, partition_racks={**racks, **known})
 
 
 def of_members(group: Group, loads: PartitionLoads) -> tuple[GroupEventRow, ...]:
@@ -231,10 +241,11 @@ def _event(what: str, group: Group, changed: Group, loads: PartitionLoads) -> Gr
     before, now = _held(group.owners), _held(after.owners)
     known = {each for each, _ in before}
     moved = [each for each, _ in now - before if each in known]
+    sharing = Counter(each for each, _ in now)
     return GroupEventRow(
         what=what,
         moved=len(moved),
-        moved_load=sum(loads.get(each, 0) for each in moved),
+        moved_load=sum(loads.get(each, 0) // sharing[each] for each in moved),
         from_staying=sum(each[0] in after.members.get(member, ()) for each, member in before - now),
         paused=paused(group, after.owners),
         new=len({each for each, _ in now} - known),
@@ -306,7 +317,7 @@ def changed(before: tuple[ReplicasOf, Racks], after: tuple[ReplicasOf, Racks]) -
     return frozenset(
         partition
         for partition, replicas in after[0].items()
-        if _racks(replicas, after[1]) != _racks(before[0].get(partition, ()), before[1])
+        if racks_of(replicas, after[1]) != racks_of(before[0].get(partition, ()), before[1])
     )
 
 
@@ -325,8 +336,9 @@ def seen_by_brokers(before: tuple[ReplicasOf, Racks], after: tuple[ReplicasOf, R
     return frozenset(found)
 
 
-def _racks(replicas: Collection[int], racks: Racks) -> frozenset[str | None]:
-    return frozenset(racks.get(broker) for broker in replicas) - {None}
+def racks_of(replicas: Collection[int], racks: Racks) -> frozenset[str]:
+    """The racks of a partition's replicas; brokers without a rack don't count."""
+    return frozenset(rack for rack in map(racks.get, replicas) if rack is not None)
 
 
 def read_in_rack(group: Group, member: str, replicas: ReplicasOf, racks: Racks) -> int | None:
@@ -334,4 +346,4 @@ def read_in_rack(group: Group, member: str, replicas: ReplicasOf, racks: Racks) 
     rack = group.racks.get(member)
     if rack is None:
         return None
-    return sum(rack in _racks(replicas.get(each, ()), racks) for each in group.owners.get(member, ()))
+    return sum(rack in racks_of(replicas.get(each, ()), racks) for each in group.owners.get(member, ()))
