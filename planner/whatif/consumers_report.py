@@ -57,6 +57,7 @@ class _GroupFacts:
     loads: PartitionLoads
     unit: LoadUnit
     today: tuple[ReplicasOf, BrokerRacks]
+    racks_after: Mapping[PartitionKey, frozenset[str]]
     moving: frozenset[PartitionKey]
     seen_by_brokers: frozenset[PartitionKey]
     grown: Mapping[str, int]
@@ -120,7 +121,9 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
     if unit == "partitions":
         loads |= {(topic, number): 1 for topic, count in grown.items() for number in range(count)}
     seen_by_brokers = group_events_and_keys.seen_by_brokers(today, after)
-    facts = _GroupFacts(loads, unit, today, group_events_and_keys.changed(today, after), seen_by_brokers, grown)
+    racks_after = {key: group_events_and_keys.racks_of(each, after[1]) for key, each in after[0].items()}
+    changed = group_events_and_keys.changed(today, after)
+    facts = _GroupFacts(loads, unit, today, racks_after, changed, seen_by_brokers, grown)
     return ConsumersSection(
         unit=unit,
         groups=tuple(_group_row(group, facts) for group in question.groups),
@@ -184,8 +187,9 @@ def _rebalances(group: Group, facts: _GroupFacts) -> RebalancesSection:
     """Whether the spec's changes make the group rebalance, and why."""
     candidates = facts.seen_by_brokers if group.assignor in _IN_BROKER else facts.moving if group.racks else ()
     moving = sorted(each for each in candidates if each[0] in group.counts)
-    grown = {topic: count for topic, count in facts.grown.items() if count > group.counts.get(topic, count)}
-    after = group_events_and_keys.reassigned(replace(group, counts={**group.counts, **grown}))
+    grown = group_events_and_keys.added_to(group, facts.grown)
+    changed = group_events_and_keys.with_partitions(replace(group, partition_racks=facts.racks_after), grown)
+    after = group_events_and_keys.reassigned(changed)
     return RebalancesSection(
         partitions_in_other_racks=tuple(TopicPartition(topic=topic, partition=number) for topic, number in moving),
         topics_with_more_partitions=tuple(sorted(grown)),
@@ -245,7 +249,8 @@ def _state_sentences(group: GroupRow, unit: str) -> Iterator[str]:
     yield f"{_partition_range(spread)} per member; {load}."
     idle = sum(not member.partitions for member in group.members)
     if idle:
-        yield f"{counted(idle, 'member')} without any partition: more members than partitions to read."
+        crowded = ": more members than partitions to read" if len(group.members) > sum(group.topics.values()) else ""
+        yield f"{counted(idle, 'member')} without any partition{crowded}."
     if group.differing:
         yield f"Subscriptions differ: {group.differing}."
     if group.observed and not group.as_assigned:

@@ -58,14 +58,16 @@ def study(groups: Sequence[Group], loads: Mapping[PartitionKey, int], growth: Se
 def rows(groups: Sequence[Group], fewest: int | None = None, most: int | None = None) -> list[MembersRow]:
     """Every combination, by group: by default from two members to twice the current number.
 
-    At most as many members as partitions, because more would have nothing to read.
+    At most as many members as partitions, because more would have nothing to read; in share groups, they share some.
     """
     combinations = list[MembersRow]()
     for index, group in enumerate(groups):
         names = [each for each in (*ASSIGNORS, group.assignor) if each not in _ALIKE or group.assignor == each]
+        most_members = most or max(2 * len(group.members), 2)
         if group.assignor == SHARE_ASSIGNOR:
             names = [SHARE_ASSIGNOR]
-        most_members = min(sum(group.counts.values()), most or max(2 * len(group.members), 2))
+        else:
+            most_members = min(sum(group.counts.values()), most_members)
         members = range(min(fewest or 2, most_members), most_members + 1)
         pairs = product(dict.fromkeys(names), members)
         combinations += [{"group": index, "assignor": assignor, "members": count} for assignor, count in pairs]

@@ -81,7 +81,7 @@ def resolve(declared: Sequence[ConsumerGroup], cluster: Cluster) -> tuple[Group,
     if any(member.rack is not None for group in declared for member in group.members):
         rack_of = {broker.id: broker.rack for broker in cluster.brokers}
         racks = {
-            (topic.name, each.id): frozenset(rack for rack in map(rack_of.get, each.replicas) if rack is not None)
+            (topic.name, each.id): racks_of(each.replicas, rack_of)
             for topic in cluster.topics
             for each in topic.partitions
         }
@@ -128,11 +128,10 @@ def _described_group(
     """A group of a state file. Kafka doesn't report subscriptions: each member reads the YAML's topics of the group, or
     else all those that somebody owns.
     """
-    declared = {member.id: member for member in group.members}
+    declared = {member.id: member.topics for member in group.members if member.topics}
     topics = _subscribed(group.topics, counts) or tuple(topic for topic in described.topics if topic in counts)
     members = {
-        member: _subscribed(declared[member].topics, counts) if member in declared else topics
-        for member in described.members
+        member: _subscribed(declared[member], counts) if member in declared else topics for member in described.members
     }
     assignor = group.assignor or (described.assignor if described.assignor in _KNOWN else DEFAULT_ASSIGNOR)
     owners = {member: list(partitions) for member, partitions in described.members.items()}
@@ -189,16 +188,31 @@ def events(group: Group, grown: Mapping[str, int], loads: PartitionLoads) -> tup
     if they don't already.
     """
     changes = [*_comings_and_goings(group)]
-    grown_counts = {topic: count for topic, count in grown.items() if count > group.counts.get(topic, count)}
-    if grown_counts:
+    if counts_after := added_to(group, grown):
         description = ", ".join(
-            f"{topic} {group.counts[topic]} → {count} partitions" for topic, count in sorted(grown_counts.items())
+            f"{topic} {group.counts[topic]} → {count} partitions" for topic, count in sorted(counts_after.items())
         )
-        changes.append((description, replace(group, counts={**group.counts, **grown_counts})))
+        changes.append((description, with_partitions(group, counts_after)))
     if len(set(group.members.values())) > 1:
         every_topic = dict.fromkeys(group.members, tuple(sorted(group.counts)))
         changes.append(("all members read all topics", _with_members(group, every_topic)))
     return tuple(_event(event, group, changed, loads) for event, changed in changes)
+
+
+def added_to(group: Group, grown: Mapping[str, int]) -> dict[str, int]:
+    """The topics of a group that get more partitions, with how many they then have."""
+    return {topic: count for topic, count in grown.items() if count > group.counts.get(topic, count)}
+
+
+def with_partitions(group: Group, counts_after: Mapping[str, int]) -> Group:
+    """The group if topics get more partitions; their racks, if unknown, are those of the topic's others in turn."""
+    known_racks = group.partition_racks
+    racks = {
+        (topic, number): known_racks.get((topic, number % group.counts[topic]), frozenset[str]())
+        for topic, count in counts_after.items()
+        for number in range(group.counts[topic], count)
+    }
+    return replace(group, counts={**group.counts, **counts_after}, partition_racks={**racks, **known_racks})
 
 
 def member_events(group: Group, loads: PartitionLoads) -> tuple[GroupEventRow, ...]:
@@ -236,10 +250,11 @@ def _event(description: str, group: Group, changed_group: Group, loads: Partitio
     pairs_before, pairs_after = _owner_pairs(group.owners), _owner_pairs(after.owners)
     owned_before = {each for each, _ in pairs_before}
     moved = [each for each, _ in pairs_after - pairs_before if each in owned_before]
+    sharing = Counter(each for each, _ in pairs_after)
     return GroupEventRow(
         what=description,
         moved=len(moved),
-        moved_load=sum(loads.get(each, 0) for each in moved),
+        moved_load=sum(loads.get(each, 0) // sharing[each] for each in moved),
         from_staying=sum(each[0] in after.members.get(member, ()) for each, member in pairs_before - pairs_after),
         paused=count_paused(group, after.owners),
         new=len({each for each, _ in pairs_after} - owned_before),
@@ -311,7 +326,7 @@ def changed(before: tuple[ReplicasOf, BrokerRacks], after: tuple[ReplicasOf, Bro
     return frozenset(
         partition
         for partition, replicas in after[0].items()
-        if _racks(replicas, after[1]) != _racks(before[0].get(partition, ()), before[1])
+        if racks_of(replicas, after[1]) != racks_of(before[0].get(partition, ()), before[1])
     )
 
 
@@ -332,8 +347,9 @@ def seen_by_brokers(
     return frozenset(partitions)
 
 
-def _racks(replicas: Collection[int], racks: BrokerRacks) -> frozenset[str | None]:
-    return frozenset(racks.get(broker) for broker in replicas) - {None}
+def racks_of(replicas: Collection[int], racks: BrokerRacks) -> frozenset[str]:
+    """The racks of a partition's replicas; brokers without a rack don't count."""
+    return frozenset(rack for rack in map(racks.get, replicas) if rack is not None)
 
 
 def read_in_rack(group: Group, member: str, replicas: ReplicasOf, racks: BrokerRacks) -> int | None:
@@ -341,4 +357,4 @@ def read_in_rack(group: Group, member: str, replicas: ReplicasOf, racks: BrokerR
     rack = group.racks.get(member)
     if rack is None:
         return None
-    return sum(rack in _racks(replicas.get(each, ()), racks) for each in group.owners.get(member, ()))
+    return sum(rack in racks_of(replicas.get(each, ()), racks) for each in group.owners.get(member, ()))

@@ -8,6 +8,7 @@ from itertools import groupby
 from msgspec import structs
 
 from planner.model import formats
+from planner.model.balance import NO_TOLERANCE
 from planner.model.build_problem import build
 from planner.model.formats import amount, counted, gap_shown, number, percent, size
 from planner.model.spec import Spec
@@ -108,6 +109,10 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
             yield f"{counted(single, 'partition')} with a single replica: offline without the broker, whatever you buy"
     if spec.week is None or not spec.week.planned_for:
         yield "the network is judged by mean rates; balance.at and cluster.load add the busiest hours of the week"
+    overloaded = sum(row.broker is not None and (row.limit or "").startswith("network") for row in sizes)
+    if overloaded and spec.balance.network_in == spec.balance.network_out == NO_TOLERANCE:
+        reach = "1 cluster reaches" if overloaded == 1 else f"{overloaded} clusters reach"
+        yield f"{reach} a network limit in plans that needn't spread traffic: state balance.network_in and network_out"
     yield from spec.cluster.outgrown
     yield WHEN_REACHED
 

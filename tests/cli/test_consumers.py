@@ -199,6 +199,8 @@ def test_owners_as_the_cluster_tells_them(answer, tmp_path):
     assert ["a", None] == [member["rack"] for member in group["members"]]
     (group,) = answer("  - {group: g, state: group.txt, assignor: sticky}")["groups"]
     assert "sticky" == group["assignor"]
+    (group,) = answer("  - {group: g, state: group.txt, members: [{id: a, rack: a}]}")["groups"]
+    assert [["orders"], ["orders"]] == [member["topics"] for member in group["members"]]
 
 
 def test_more_members_than_partitions(planner, answer, tmp_path):

@@ -65,6 +65,17 @@ def test_only_a_group_with_racks_rebalances_where_a_plan_changes_them():
     assert not told()["groups"][0]["rebalances"]["rebalances"]
 
 
+def test_partitions_that_follow_their_racks_to_other_members_are_paused():
+    """With racks swapped by a plan, a cooperative group gives one member's partitions to the other meanwhile."""
+    spec = spec_of({1: "r", 2: "s"}, {"a": [[1], [2], [1], [2]]})
+    members = (ConsumerMember("m", ("a",), "r"), ConsumerMember("n", ("a",), "s"))
+    swapped = ((0, 1, 2), (1, 2, 1))
+    moves = [{"topic": "a", "partition": at, "replicas_before": [old], "replicas": [new]} for at, old, new in swapped]
+    groups = resolve([ConsumerGroup("g", "cooperative-sticky", members)], spec.cluster)
+    found = as_json(document(ConsumersQuestion(spec, groups, {}, plan=typed({"partitions": moves}))))
+    assert 2 == found["groups"][0]["rebalances"]["paused"]
+
+
 @pytest.mark.parametrize("assignor", ["uniform", "server-range", "simple"])
 def test_a_group_that_the_broker_assigns_rebalances_where_replicas_move(assignor):
     """A broker's assignor also rebalances for moves within a rack, but moves no partition, so no member is paused."""
@@ -125,6 +136,9 @@ def test_a_groups_sentences():
     assert "2 partitions per member; 2 B to 6 B each; the most loaded is 50 % above its share." in page
     assert "The changes don't make it rebalance." in page
     assert "3 members without any partition: more members than partitions to read." in text(page_of_group(7))
+    spare = DescribedGroup("g*", "range", {"m|00": (("a_b", 0),), "m|01": ()}, ("a_b",))
+    found = resolve([ConsumerGroup("g*", "", (), spare)], UNEVEN.cluster)
+    assert "1 member without any partition." in text(document(ConsumersQuestion(UNEVEN, found, {})))
 
 
 def test_names_are_no_markup():

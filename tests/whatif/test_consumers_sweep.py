@@ -24,10 +24,13 @@ def tried(*groups: Group, **limits: int) -> list[tuple[str, int]]:
 
 
 def test_members_are_two_to_twice_as_many_and_never_more_than_partitions() -> None:
-    """From two members to twice as many, but never more than partitions, because others would have nothing to read."""
+    """From two members to twice as many, but never more than partitions, because others would have nothing to read;
+    members of a share group share partitions.
+    """
     assert {2, 3, 4} == {members for _, members in tried(group())}
     assert {2} == {members for _, members in tried(group(members=1))}
     assert {4} == {members for _, members in tried(group(), fewest=6, most=9)}
+    assert {6, 7, 8, 9} == {members for _, members in tried(group("simple"), fewest=6, most=9)}
 
 
 def test_a_groups_own_assignor_is_tried_beside_kafkas() -> None:

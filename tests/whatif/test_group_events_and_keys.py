@@ -87,6 +87,16 @@ def test_added_partitions_are_new_to_the_group():
     assert 2 == told["a 4 → 6 partitions"].new
 
 
+def test_added_partitions_have_the_racks_of_their_topic():
+    """Where all of a topic's partitions are in all racks, so are new ones: racks then don't decide who gets them."""
+    topic = Topic("t", tuple(Partition(number, (1, 2), 1) for number in range(2)))
+    cluster = Cluster("c", (Broker(1, "a"), Broker(2, "b")), (topic,))
+    members = (ConsumerMember("x", ("t",), "far"), ConsumerMember("y", ("t",), "a"))
+    (near,) = resolve([ConsumerGroup("g", "range", members)], cluster)
+    (grows,) = [each for each in events(near, {"t": 4}, {("t", 0): 1, ("t", 1): 5}) if "→" in each.what]
+    assert ({"x": [("t", 0)], "y": [("t", 1)]}, 5) == (near.owners, grows.moved_load)
+
+
 def test_of_a_large_group_some_members_leave():
     """In a large group, 32 members leave, one at a time, the first and the last among them."""
     left = [each.what for each in events(group("range", 200), {}, {}) if each.what.endswith(" leaves")]
@@ -117,6 +127,9 @@ def test_members_of_a_share_group_carry_parts_of_a_partition():
     assert (3, 2, 5) == (shared.most_load, shared.fewest_load, shared.total_load)
     joins = next(each for each in events(group("simple", 6), {}, {}) if each.what == "a member joins")
     assert (0, 0) == (joins.paused, joins.new)
+    alone = Group("g", "simple", {"a": 1}, {"m": ("a",), "n": ("a",)}, {"m": [("a", 0)], "n": []})
+    joins = next(each for each in events(alone, {}, {("a", 0): 6}) if each.what == "a member joins")
+    assert (2, 4) == (joins.moved, joins.moved_load)
 
 
 SPEC = spec_of(no_racks(1, 2), {"a": [[1], [2]], "b": [[1]]}, sizes={"a": [5, 7], "b": [9]})
@@ -165,6 +178,8 @@ def test_a_described_groups_owners_are_the_clusters_own() -> None:
     assert {"m": ("a",), "n": ("a", "b")} == group.members
     assert (True, "uniform", {"m": "r"}) == (group.observed, group.assignor, group.racks)
     assert {"m": [("a", 1)], "n": [("a", 0), ("b", 0)]} == group.owners
+    (racked,) = resolve([ConsumerGroup("g", "", (ConsumerMember("m", (), "r"),), found)], SPEC.cluster)
+    assert ({"m": ("a", "b"), "n": ("a", "b")}, {"m": "r"}) == (racked.members, racked.racks)
     (owning_a,) = resolve([ConsumerGroup("g", "", (), replace(found, topics=("a",)), (), ("*",))], SPEC.cluster)
     assert {"m": ("a", "b"), "n": ("a", "b")} == owning_a.members
     (other,) = resolve([ConsumerGroup("g", "", (), replace(found, assignor="streams"))], SPEC.cluster)

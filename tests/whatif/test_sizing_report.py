@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from clusters import spec_of
 
+from planner.model.balance import Balance, Tolerance
 from planner.model.document_fields import ReplicationFactorRow
 from planner.model.spec import BrokerClass, Changes, Monthly, NewPartitions, Sizing
 from planner.plan.document import codec
@@ -54,6 +55,23 @@ def test_a_price_is_that_of_all_brokers():
     document = made(*(row(number) for number in range(1, 7)))
     assert [21.0, 42.0, 71.0, 50.0, 121.0, 100.0] == [each.price for each in document.sizes]
     assert 1 == document.chosen
+
+
+@pytest.mark.parametrize(
+    ("balance", "limit", "said"),
+    [
+        (Balance(), "network", True),
+        (Balance(), "network without rack a", True),
+        (Balance(), "disk", False),
+        (Balance(network_out=Tolerance.parse("10%")), "network", False),
+    ],
+)
+def test_a_network_limit_is_of_a_plan_that_need_not_spread_traffic(balance, limit, said):
+    """A note says so where a network is the limit, and nothing asks to spread traffic."""
+    rows = [{**row(number, 2), "limit": limit} for number in range(1, 7)]
+    notes = made(*rows, spec=replace(to_size(), balance=balance)).notes
+    expected = "6 clusters reach a network limit in plans that needn't spread traffic"
+    assert said == any(each.startswith(expected) for each in notes)
 
 
 def test_the_smallest_gap_is_a_bound():

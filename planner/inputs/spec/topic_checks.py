@@ -240,7 +240,7 @@ def _groups_sound(document: SpecDocument) -> Iterator[PathFinding]:
         static = ((*member_path, "instance") for member_path, member in members if "instance" in member)
         yield from repeated(((key, document.get(*key)) for key in static), "each static member once")
         for member_path, member in members:
-            if "topics" not in member and "topics" not in item:
+            if not {"topics"} & {*member, *item} and "state" not in item:
                 yield member_path, "has no topics, nor has its group; allowed: topics of the member, or of the group"
 
 

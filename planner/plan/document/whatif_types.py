@@ -335,7 +335,7 @@ class RebalancesSection(Section, frozen=True, kw_only=True):
     ]
     topics_with_more_partitions: Annotated[tuple[TopicName, ...], doc("Its topics that get more partitions.")]
     rebalances: Annotated[bool, doc("True where it does.")]
-    paused: Annotated[Count, doc("Partitions that nobody reads meanwhile; without those that move for their racks.")]
+    paused: Annotated[Count, doc("Partitions that nobody reads meanwhile.")]
 
 
 class GroupRow(Section, frozen=True, kw_only=True):
