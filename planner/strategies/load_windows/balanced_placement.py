@@ -232,12 +232,12 @@ def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
 
 
 def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attempts, float]]) -> Best:
-    """The best of all attempts, until one is as close to its bound as is enough."""
+    """The best of all attempts until one is close enough to its bound; below caps, the first, of fewest moves."""
     for attempts, enough in ways:
         if best.within(enough) or (task.effort is None and attempts is not _quick):
             return best
         for plan, bound in attempts(task, placed, best):
-            best = best.but(plan, bound)
+            best = best.but(None if task.search.only_caps and best.but(None, bound).within(CLOSE) else plan, bound)
             if best.within(enough):
                 return best
     return best
