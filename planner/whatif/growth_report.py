@@ -36,6 +36,7 @@ from planner.whatif.brokers_for_growth import (
     at_least,
     chosen,
     classes_of,
+    doubts,
 )
 
 FORMAT_VERSION = "1.0"
@@ -219,7 +220,7 @@ def _notes(spec: Spec, cases: Sequence[GrowthCase]) -> Iterator[str]:
     if strange := list(_unlike_retention(base.forecast)):
         named = first_names(strange)
         yield f"stored bytes are under a third or over 3 times of what rates and retention give; check both: {named}"
-    yield from spec.cluster.outgrown
+    yield from doubts(spec)
     yield "retention and segments are Kafka's defaults (7 days, 1 GiB) where a topic's configuration doesn't state them"
     yield WHEN_REACHED
 

@@ -15,7 +15,7 @@ from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, 
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOR, Drawing, Mark
 from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, told
-from planner.whatif.brokers_for_growth import WHEN_REACHED, CaseRow
+from planner.whatif.brokers_for_growth import WHEN_REACHED, CaseRow, doubts
 from planner.whatif.sizing import Combination, sizing_of, spec_of
 
 FORMAT_VERSION = "1.0"
@@ -108,7 +108,7 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
             yield f"{counted(single, 'partition')} with a single replica: offline without the broker, whatever you buy"
     if spec.week is None or not spec.week.planned_for:
         yield "the network is judged by mean rates; balance.at and cluster.load add the busiest hours of the week"
-    yield from spec.cluster.outgrown
+    yield from doubts(spec)
     yield WHEN_REACHED
 
 
