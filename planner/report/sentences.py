@@ -191,13 +191,15 @@ def missed_in_hours(rows: Sequence[RelaxedRow]) -> str:
 def not_met(plan: Plan) -> tuple[str, ...]:
     """The balance targets that aren't met, by reason: `replicas, topic replicas of 6 topics (racks differ …)`.
 
-    Empty for a first step: the verdict names its missed targets, and their reasons say nothing about later steps. Empty
-    with `rebalance: none`, which asks for no balance.
+    Empty for a first step: the verdict names its missed targets, and their reasons say nothing about later steps. With
+    `rebalance: none`, only log dirs are balanced.
     """
-    if plan.unfinished or plan.changes.rebalance == "none":
+    if plan.unfinished or bound_section.looser(plan):
         return ()
     by_reason: dict[str, dict[str, list[str]]] = {}
-    for row in () if bound_section.looser(plan) else plan.balance.relaxed:
+    for row in plan.balance.relaxed:
+        if plan.changes.rebalance == "none" and row.window != "log_dirs":
+            continue
         topics = by_reason.setdefault(row.why, {}).setdefault(row.window, [])
         topics += [] if row.topic is None else [printable(row.topic, 60)]
     parts = []

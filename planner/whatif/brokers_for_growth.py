@@ -17,6 +17,7 @@ from planner.model.build_problem import brokers_after, build, network_limits, to
 from planner.model.cluster import Broker
 from planner.model.document_fields import LARGEST_ID, PPM
 from planner.model.errors import InfeasibleError
+from planner.model.formats import counted
 from planner.model.growth_forecast import Forecast, at_history_end, forecast
 from planner.model.problem import IntArray, LongArray
 from planner.model.spec import BrokerClass, Spec
@@ -207,6 +208,14 @@ def free_ids(used: set[int]) -> Iterator[int]:
     """Unused ids: first those above the largest, then, if these run out, the smallest."""
     yield from range(max(used) + 1, LARGEST_ID + 1)
     yield from (number for number in range(LARGEST_ID + 1) if number not in used)
+
+
+def doubts(spec: Spec) -> tuple[str, ...]:
+    """What makes today's sizes and rates less than they are."""
+    empty = (
+        f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: brokers hold more than shown"
+    )
+    return (*([empty] if spec.cluster.unsized else []), *spec.cluster.outgrown)
 
 
 def questions(cases: Iterable[GrowthCase]) -> list[Callable[[], CaseRow]]:

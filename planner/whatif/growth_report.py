@@ -35,6 +35,7 @@ from planner.whatif.brokers_for_growth import (
     GrowthCase,
     at_least,
     classes_of,
+    doubts,
     fewest_by_class,
 )
 
@@ -219,7 +220,7 @@ def _notes(spec: Spec, cases: Sequence[GrowthCase]) -> Iterator[str]:
     if unlike := list(_unlike_retention(base.forecast)):
         names = first_names(unlike)
         yield f"stored bytes are under a third or over 3 times of what rates and retention give; check both: {names}"
-    yield from spec.cluster.outgrown
+    yield from doubts(spec)
     yield "retention and segments are Kafka's defaults (7 days, 1 GiB) where a topic's configuration doesn't state them"
     yield WHEN_REACHED
 

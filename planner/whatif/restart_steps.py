@@ -244,7 +244,7 @@ def _verdict(document: RestartDocument) -> str:
     if not document.refusing:
         caveat = ", as far as min.insync.replicas is known" if document.min_insync_unknown else ""
         return f"no partition refuses writes with acks=all or is without a leader{caveat}"
-    steps = ", ".join(str(step.number) for step in document.refusing)
+    steps = ranges(step.number for step in document.refusing)
     lost = ", or lose records" if any(step.unclean for step in document.steps) else ""
     # A partition without a leader has no replica that could take writes, whatever min.insync.replicas is.
     only_refused = any(_count(step.writes_refused) > _count(step.offline) for step in document.steps)

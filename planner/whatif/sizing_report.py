@@ -16,7 +16,7 @@ from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, 
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOR, Drawing, Mark
 from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, told
-from planner.whatif.brokers_for_growth import WHEN_REACHED, CaseRow
+from planner.whatif.brokers_for_growth import WHEN_REACHED, CaseRow, doubts
 from planner.whatif.sizing import Combination, sizing_of, spec_of
 
 FORMAT_VERSION = "1.0"
@@ -113,7 +113,7 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
     if overloaded and spec.balance.network_in == spec.balance.network_out == NO_TOLERANCE:
         reach = "1 cluster reaches" if overloaded == 1 else f"{overloaded} clusters reach"
         yield f"{reach} a network limit in plans that needn't spread traffic: state balance.network_in and network_out"
-    yield from spec.cluster.outgrown
+    yield from doubts(spec)
     yield WHEN_REACHED
 
 

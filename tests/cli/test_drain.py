@@ -6,6 +6,7 @@ import shutil
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -128,6 +129,20 @@ def test_an_amount_far_below_a_partition_copies_the_smallest_that_may_leave(free
 
     assert [4] == (solved.assignment != problem.replicas).any(axis=1).nonzero()[0].tolist()
     assert {0} == set(problem.replicas[4].tolist()) - set(solved.assignment[4].tolist())
+
+
+def test_few_large_partitions_move_instead_of_hundreds_of_small_ones():
+    """Of 600 partitions of 10 kB to 30 GB, a few free 40 GB as closely as all of the small ones together."""
+    sizes = [int(10_000 * 1.025**number) for number in range(600)]
+    lists = [[1 + number % 2, 2 - number % 2] for number in range(600)]
+    spec = spec_of({1: None, 2: None, 3: None, 4: None}, {"t": lists}, sizes={"t": sizes}, balance=ONLY_BYTES)
+    problem, freed = build(spec), 40_000_000_000
+    problem.disk_limit_bytes[0] = sum(sizes) - freed
+    solved = optimum.solve(problem, ONLY_BYTES)
+    moved = (np.sort(solved.assignment) != np.sort(problem.replicas)).any(axis=1)
+
+    assert freed <= int(problem.size_bytes[moved].sum()) <= freed * 1.00001
+    assert moved.sum() < 15
 
 
 STRAYED = """\

@@ -52,6 +52,14 @@ def test_a_row_is_as_asked_or_as_near_as_can_be() -> None:
     assert "nearest" == sentences.completes(typed(small()), row(ComparedRow, {"balance_kept": True}))
 
 
+def test_with_rebalance_none_only_missed_log_dirs_are_told() -> None:
+    """Nothing balances brokers then, but `balance.log_dirs` still holds, and what it misses has a reason."""
+    rows = [{"window": "replicas", "why": "not asked"}, {"window": "log_dirs", "why": "a replica is larger"}]
+    plan = typed(small(balance={"relaxed": rows}, changes={"rebalance": "none"}))
+
+    assert ("log dirs (a replica is larger)",) == sentences.not_met(plan)
+
+
 def test_a_target_that_hours_miss_is_told_with_the_worst_of_them() -> None:
     """If only hours miss a target, the worst hour is named; if the mean misses it too, no hour is named."""
 

@@ -104,6 +104,14 @@ def test_what_the_numbers_rest_on_is_noted():
     } < set(notes)
 
 
+def test_partitions_without_a_size_are_noted():
+    """They count as empty, so that brokers are full sooner than the months say."""
+    spec = rated(size=1)
+    noted = told(replace(spec, cluster=replace(spec.cluster, unsized=2)))["notes"]
+    assert "2 partitions without a size, counted as empty: brokers hold more than shown" in noted
+    assert not any("without a size" in each for each in told(spec)["notes"])
+
+
 def test_what_is_stored_is_held_against_rates_and_retention():
     """A minute at a byte a second plus a segment of a byte are 61 bytes: about a third, or three times, has a note."""
     notes = []

@@ -138,6 +138,14 @@ def test_what_no_order_can_avoid_is_foretold():
     assert "more replicas in sync would avoid it\n" in single
 
 
+def test_steps_that_refuse_writes_are_told_as_ranges():
+    """On 60 brokers, nearly each of which refuses something, the verdict would be a list of 60 numbers."""
+    lists = {"single": [[broker] for broker in range(60) if broker != 39], "spread": [[0, 39]]}
+    document = restart_steps.document(spec_of(no_racks(*range(60)), lists))
+
+    assert "in steps 1–39, 41–60; more" in markdown.render(restart_steps.view(document))
+
+
 def test_partitions_without_a_leader_are_named():
     """The playbook doesn't require these partitions to have a leader before it starts."""
     spec = spec_of(RACKS, {"orders": SPREAD})

@@ -191,3 +191,12 @@ def test_single_replicas_are_those_of_the_plan_that_is_made():
 
     assert "4 partitions with a single replica: offline without the broker, whatever you buy" in document.notes
     assert "Today's cluster is above a limit from the start: partitions offline without broker 1." == told(document)[0]
+
+
+def test_partitions_without_a_size_are_noted():
+    """They count as empty, so that more brokers may be needed than the table says."""
+    spec = to_size()
+    document = made(
+        *(row(number) for number in range(1, 7)), spec=replace(spec, cluster=replace(spec.cluster, unsized=2))
+    )
+    assert "2 partitions without a size, counted as empty: brokers hold more than shown" in document.notes

@@ -108,6 +108,11 @@ def places(text: str, file: str) -> LogDirs:
     A replica that is moving between log dirs counts, with its current size, in the log dir that it moves to.
     """
     value, place = _document(text, file)
+    entries = [entry for item in items(value, "brokers") for entry in items(item, "logDirs")]
+    if entries and not any("logDir" in entry for entry in entries):
+        message = "no log dir has a path: planner import writes sizes only"
+        allowed = "in cluster.state, the file itself that kafka-log-dirs --describe printed"
+        raise ImportStateError([Finding(place, "brokers", f"{message}; allowed: {allowed}")])
     brokers: dict[int, tuple[LogDir, ...]] = {}
     replicas: list[ReplicaDir] = []
     findings: list[Finding] = []

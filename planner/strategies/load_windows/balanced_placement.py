@@ -232,12 +232,13 @@ def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
 
 
 def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attempts, float]]) -> Best:
-    """The best of all attempts, until one is as close to its bound as is enough."""
+    """The best of all attempts until one is close enough to its bound; below caps, the first, of fewest moves."""
     for attempts, gap in ways:
         if best.within(gap) or (task.effort is None and attempts is not _quick):
             return best
         for plan, bound in attempts(task, placed, best):
-            best = best.updated(plan, bound)
+            is_near = task.search.only_caps and best.updated(None, bound).within(CLOSE)
+            best = best.updated(None if is_near else plan, bound)
             if best.within(gap):
                 return best
     return best

@@ -33,8 +33,9 @@ from planner.strategies.load_windows.local_search_state import (
 # The weight of a byte outside its window against a byte copied (minus the prices): at first exchanges into windows may
 # cost next to nothing, at last anything.
 _WEIGHTS = (0.02, 0.1, 0.5, 2.0, 10.0, 100.0)
-# If all windows are caps: a broker that is one byte above its cap may give away a terabyte.
-_OF_CAPS = 1e12
+# If all windows are caps: at first a few large partitions that fit what is too much, rather than one that is larger; at
+# last a broker that is one byte above its cap may give away a terabyte.
+_FITTING, _OF_CAPS = 1.001, 1e12
 
 
 class _Exchange(NamedTuple):
@@ -78,8 +79,8 @@ def repair(
     """
     fruitless: _FruitlessPairs = {}
     weights = _WEIGHTS[-1:] if nearly else _WEIGHTS
-    if (placement.search.load_windows[:, 0] <= 0).all():
-        weights = (*weights, _OF_CAPS)
+    if placement.search.only_caps:
+        weights = (*sorted([*weights, *([] if nearly else [_FITTING])]), _OF_CAPS)
     for weight in weights:
         _repair_at_weight(placement, _Aim(weight, prices, for_nothing, or_not_at_all), fruitless)
         if placement.within_windows():

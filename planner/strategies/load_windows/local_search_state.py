@@ -181,6 +181,11 @@ class SearchState:
     broker_windows: LongArray
     most_outside: MostOutside | None = None
 
+    @property
+    def only_caps(self) -> bool:
+        """True if no load may be too small."""
+        return bool((self.load_windows[:, 0] <= 0).all())
+
 
 def of_layout(layout: Layout, windows: Windows, costs: LongArray, loads: ByteLoads) -> SearchState:
     """A search over a layout's rows at costs (M,), within windows of counts and of loads."""

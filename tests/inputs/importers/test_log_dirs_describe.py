@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -80,3 +81,13 @@ def test_entries_are_in_lists(text: str, message: str) -> None:
     """Without this, a file of another structure would count as one without sizes."""
     with pytest.raises(ImportStateError, match=re.escape(f"{message}; allowed: what kafka-log-dirs --describe prints")):
         log_dirs_describe.read_part(text, "l.txt")
+
+
+def test_sizes_without_log_dirs_are_told_once_with_the_file_to_name_instead() -> None:
+    """`planner import` writes sizes only: the error says so once, not for each broker that the file is Kafka's."""
+    parts = [{"partition": "a-1", "size": 5, "offsetLag": 0, "isFuture": False}]
+    brokers = [{"broker": each, "logDirs": [{"partitions": parts, "error": None}]} for each in (1, 2)]
+    with pytest.raises(ImportStateError) as caught:
+        log_dirs_describe.places(json.dumps({"version": 1, "brokers": brokers}), "l.json")
+    said = "no log dir has a path: planner import writes sizes only; allowed: in cluster.state, the file itself that"
+    assert f"l.json:1:1: brokers: {said} kafka-log-dirs --describe printed" == str(caught.value)
