@@ -22,14 +22,14 @@ from benchmarks.apart import apart
 from benchmarks.table import UNKNOWN, Entries, Figures, gigabytes, head, row
 from planner.approval import adopted_plan
 from planner.approval.adopted_plan import place
-from planner.approval.given_reassignment import Given
+from planner.approval.given_reassignment import GivenReassignment
 from planner.inputs.importers.state_parts import AssignmentEntry
 from planner.model import build_problem
 from planner.model.cluster import Partition
 from planner.model.errors import InfeasibleError, Place
 from planner.model.problem import IntArray, Problem
 from planner.scoring import independent_check
-from planner.scoring.missed_targets import reached
+from planner.scoring.missed_targets import widened_to_reach
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import kafka_classic
 
@@ -87,9 +87,9 @@ def verdict(case: str, seed: str, plan: str) -> Verdict:
         adopted = place(given_of(problem, assignment, plan), problem, case)
     except InfeasibleError:
         return Verdict(case, plan, broken, moved, seconds=perf_counter() - started)
-    proofs = adopted_plan.proven(adopted)
+    proofs = adopted_plan.prove_optimum(adopted)
     proof = proofs[-1] if proofs else None  # None if the search found no other valid plan to compare with
-    balance = proof.run.balance if proof else reached(problem, adopted.assignment)
+    balance = proof.run.balance if proof else widened_to_reach(problem, adopted.assignment)
     our_scores = score(ScoringBasis.of(problem), proof.proposal.assignment) if proof else None
     return Verdict(
         case=case,
@@ -99,13 +99,13 @@ def verdict(case: str, seed: str, plan: str) -> Verdict:
         balance=(str(balance.replicas), str(balance.leaders), str(balance.topic_replicas)),
         least_bytes=proof.proposal.least_bytes if proof else None,
         needed_bytes=int(our_scores.bytes_moved[0])
-        if proof and our_scores and adopted_plan.as_even(adopted, proof)
+        if proof and our_scores and adopted_plan.is_as_even(adopted, proof)
         else None,
         seconds=perf_counter() - started,
     )
 
 
-def given_of(problem: Problem, assignment: IntArray, plan: str) -> Given:
+def given_of(problem: Problem, assignment: IntArray, plan: str) -> GivenReassignment:
     """An assignment (P, W) as if it were read from a file; every partition is named."""
     ids = problem.broker_ids.tolist()
     given_entries = []
@@ -115,7 +115,7 @@ def given_of(problem: Problem, assignment: IntArray, plan: str) -> Given:
         replicas = tuple(ids[broker] for broker in brokers if broker >= 0)
         part = Partition(partition, replicas, replicas[0])
         given_entries.append(AssignmentEntry(Place(plan), f"partitions[{index}]", problem.topic_names[topic], part))
-    return Given(plan, plan, hashlib.sha256(plan.encode()).hexdigest(), plan, tuple(given_entries), {})
+    return GivenReassignment(plan, plan, hashlib.sha256(plan.encode()).hexdigest(), plan, tuple(given_entries), {})
 
 
 def generate(problem: Problem) -> IntArray:

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from planner.model import interrupts
 from planner.model.errors import SetupError
-from planner.model.interrupts import keep_freed
+from planner.model.interrupts import keep_freed_memory
 
 _PROCESSES = Path("/proc")
 _SAMPLE_SECONDS = 0.2
@@ -34,10 +34,10 @@ def apart(function: Callable[Given, Result], *args: Given.args, **kwargs: Given.
     os.environ["PYTHONSAFEPATH"] = "1"
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"), initializer=_begin) as pool:
         try:
-            with interrupts.held():
+            with interrupts.delayed_signals():
                 future = pool.submit(function, *args, **kwargs)
                 for process in active_children():
-                    interrupts.own(process.pid or 0)
+                    interrupts.remember_session(process.pid or 0)
             return future.result()
         except BrokenProcessPool as error:
             raise SetupError(
@@ -49,7 +49,7 @@ def apart(function: Callable[Given, Result], *args: Given.args, **kwargs: Given.
 def _begin() -> None:
     """Starts a new session, so that signals reach only the waiting process, which then ends the whole session."""
     os.setsid()
-    keep_freed()
+    keep_freed_memory()
 
 
 def peak_bytes() -> int:

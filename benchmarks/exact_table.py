@@ -78,7 +78,7 @@ def judged(number: int) -> Verdict | None:
         faults += _faults("outside", told_outside, truth)
     # If nothing may move there is only one plan, and no certificate. Windows that gave way to a disk limit are wider
     # than those that the judge knows.
-    if is_free and solution.certificate is not None and not solution.wider and _allowed(solution) != reached:
+    if is_free and solution.certificate is not None and not solution.widened_windows and _allowed(solution) != reached:
         faults.append(f"the bound is for plans outside by {_allowed(solution)}, this one is by {reached}")
     return Verdict(
         number=number,
@@ -162,7 +162,7 @@ def _allowed(solution: Proposal) -> tuple[int, int]:
     certificate = solution.certificate
     if certificate is None or certificate.outside is None:
         return 0, 0
-    return certificate.outside.allowed.replicas, certificate.outside.allowed.loads
+    return certificate.outside.slack.replicas, certificate.outside.slack.loads
 
 
 def _faults(subject: str, claims: Sequence[int], minima: Sequence[Least]) -> list[str]:

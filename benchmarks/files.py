@@ -48,7 +48,7 @@ def write(folder: Path, lines: Sequence[str], figures: Sequence[Figures]) -> Non
         "bench.json": canonical_json(tables).encode(),
         **{f"{name}.svg": draw(tables[name]) for name, draw in PLOTS.items() if name in tables},
     }
-    with interrupts.held():
+    with interrupts.delayed_signals():
         for name, content in files.items():
             replace_file(folder / name, content)
 

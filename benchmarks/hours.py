@@ -20,7 +20,7 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import Changes, Spec, Sweep
 from planner.scoring.broker_loads import leaders_after
 from planner.scoring.growth_scenarios import without
-from planner.scoring.score import adding
+from planner.scoring.score import added_replicas
 from planner.strategies import optimum
 from planner.sweep import evaluate
 from planner.sweep.candidates import candidates
@@ -62,8 +62,8 @@ def worst(problem: Problem, load_week: WeekOfLoad, assignment: IntArray) -> tupl
     """The highest bytes/s in and out of any broker in any of the 168 hours, and the number of hours of brokers above
     the limit. The limit is 10 % more, in or out, than an even share of the cluster's busiest hour.
     """
-    hours = build_problem.of_partitions(problem, load_week)
-    loads = build_problem.of_brokers(problem, hours, assignment, leaders_after(problem, assignment))
+    hours = build_problem.hours_of_partitions(problem, load_week)
+    loads = build_problem.hours_of_brokers(problem, hours, assignment, leaders_after(problem, assignment))
     limit = 1.1 * loads.sum(axis=1).max(axis=1) / problem.targets.sum()
     above = (loads > limit[:, None, None]).any(axis=0)
     return int(loads[0].max()), int(loads[1].max()), int(above.sum())
@@ -122,7 +122,7 @@ def entries() -> Entries:
         assert base.week is not None
         for name, variant in (("the mean", without(problem)), ("the busiest hours", problem)):
             solution = optimum.solve(variant, BALANCE)
-            moved = int((adding(problem, solution.assignment).sum(axis=1) * problem.size_bytes).sum())
+            moved = int((added_replicas(problem, solution.assignment).sum(axis=1) * problem.size_bytes).sum())
             rate_in, rate_out, above = worst(problem, base.week, solution.assignment)
             yield (
                 f"| {seed} | {name} | {size(rate_in)}/s | {size(rate_out)}/s | {above} | {moved / 1e6:,.0f} MB | "

@@ -20,7 +20,7 @@ from benchmarks.apart import apart, on_cores, watched_children
 from benchmarks.load_history import HOUR, History, HistoryRecipe
 from benchmarks.table import Entries, Figures, head, megabytes, ratio, row
 from planner.inputs import load_profile_file
-from planner.model.load_history import HOURS_OF_WEEK, About, topic_growth
+from planner.model.load_history import HOURS_OF_WEEK, HistoryFacts, topic_growth
 from planner.model.problem import FloatArray
 
 PARTITIONS, DAYS, STEP_SECONDS = 5_000, 28, HOUR
@@ -156,7 +156,7 @@ def interval(truth: History, rows: pa.Table) -> tuple[float, float]:
     return float(holds[has_interval].mean()), float(np.median((high - low)[has_interval]))
 
 
-def _accuracy(truth: History, rows: pa.Table, about: About, flaws: Mapping[str, str]) -> Iterator[str | Figures]:
+def _accuracy(truth: History, rows: pa.Table, about: HistoryFacts, flaws: Mapping[str, str]) -> Iterator[str | Figures]:
     yield from head(("off by, %", "p50", "p95", "max"))
     for name, error in errors(truth, rows).items():
         values = [float(each) for each in np.percentile(error, (50, 95, 100))]

@@ -23,7 +23,7 @@ from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
 from planner.plan.bound_section import gap_percent
 from planner.scoring import independent_check
-from planner.scoring.score import ScoringBasis, adding, score
+from planner.scoring.score import ScoringBasis, added_replicas, score
 from planner.strategies import optimum
 from planner.strategies.flow import tie_breaking
 from planner.sweep.apart_sides import with_sides
@@ -210,5 +210,5 @@ def _ties_row(name: str, spec: Spec) -> str:
 
 def _after_bytes(problem: Problem, assignment: IntArray) -> tuple[int, int]:
     """The number of partitions that change, and the sum of the squares of replicas that arrive at each broker."""
-    arriving = adding(problem, assignment)
+    arriving = added_replicas(problem, assignment)
     return int(arriving.any(axis=1).sum()), int((np.bincount(assignment[arriving]) ** 2).sum())

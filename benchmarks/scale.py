@@ -120,7 +120,7 @@ def measure(name: str, recipe: Recipe) -> Point:
 def _leaders_seconds(solved: Solved) -> float:
     target_windows = windows(solved.problem, solved.problem.balance)
     started = perf_counter()
-    leaders.order(solved.problem, solved.assignment, target_windows)
+    leaders.choose_leaders(solved.problem, solved.assignment, target_windows)
     return perf_counter() - started
 
 

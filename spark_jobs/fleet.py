@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from spark_jobs import java, worker_tasks
 from spark_jobs.spark_jvm import Opening
-from spark_jobs.worker_tasks import Progress, Received
+from spark_jobs.worker_tasks import Progress, SentValues
 
 if TYPE_CHECKING:
     from spark_jobs.session import Session
@@ -135,7 +135,7 @@ def sent(
     """
 
     def ask(number: int) -> Any:
-        tables = worker_tasks.carried(spark, [step, pickled(number)], _stepped, 1)
+        tables = worker_tasks.task_answers(spark, [step, pickled(number)], _stepped, 1)
         return pickle.loads(b"".join(table["piece"][0].as_py() for table in tables))
 
     asking, remaining, counted = _Asking(ask, numbers), len(numbers), -_COUNTED_SECONDS
@@ -194,7 +194,7 @@ class _Asking:
                 self.answers.put((number, None, error))
 
 
-def _stepped(received: Received, _: int) -> Iterator[pa.Table]:
+def _stepped(received: SentValues, _: int) -> Iterator[pa.Table]:
     answer = pickle.dumps(received[0](received[1]))
     for start in range(0, len(answer), _PIECE_BYTES):
         yield pa.table({"piece": [answer[start : start + _PIECE_BYTES]]})

@@ -23,7 +23,7 @@ from planner.inputs import load_profile_file, load_profile_statistics
 from planner.model import interrupts
 from planner.model.errors import PlannerError
 from planner.model.formats import counted
-from planner.model.load_history import HOUR_SECONDS, About, Span
+from planner.model.load_history import HOUR_SECONDS, HistoryFacts, Span
 from spark_jobs import load_sources
 from spark_jobs.worker_tasks import is_connect, python_faults_named, tasks_for
 
@@ -232,7 +232,7 @@ def profile(
     partitions: int | None,
     phase: Callable[[str], None],
     say: Callable[[str], None],
-) -> tuple[pa.Table, About]:
+) -> tuple[pa.Table, HistoryFacts]:
     """A profile's rows (JUDGED_SCHEMA) and what it says about the history. PlannerError if there is no sample.
 
     `say` gets the notes on the files.
@@ -269,7 +269,7 @@ def profile(
         phase(f"profiling {span.hours:,} hours")
         judged = _profiled(samples, span, partitions or tasks_for(spark)).toArrow()
     findings = load_profile_file.findings(judged, span, {**flaw_counts, "misdated_samples": misdated}, bad_metrics)
-    return judged, About(span, request.time_zone, findings)
+    return judged, HistoryFacts(span, request.time_zone, findings)
 
 
 @contextmanager

@@ -187,9 +187,9 @@ def own_session(launch: Launch, scratch: Path) -> Iterator[None]:
 
     def started(command: Any, **options: Any) -> Any:
         reader, writer = os.pipe()
-        with interrupts.held():
+        with interrupts.delayed_signals():
             launch.process = popen(command, start_new_session=True, stdout=writer, stderr=writer, **options)
-            interrupts.own(launch.process.pid)
+            interrupts.remember_session(launch.process.pid)
         os.close(writer)
         launch.output.read(reader)
         return launch.process

@@ -23,7 +23,7 @@ from planner.sweep.evaluate import Proposals, Search
 from planner.sweep.sweep_result import COLUMNS, SweepResult
 from spark_jobs import java
 from spark_jobs.spark_jvm import Opening
-from spark_jobs.worker_tasks import Progress, Received, carried, tasks_for
+from spark_jobs.worker_tasks import Progress, SentValues, task_answers, tasks_for
 
 if TYPE_CHECKING:
     from spark_jobs.session import Session
@@ -138,7 +138,7 @@ class _OwnShare:
             parts = self._parts(number, proposals.get(number), has_failed)
             if scores is not None and (number in proposals or not self._over):
                 parts = scores.copied(candidates, parts, "driver")
-            kept_rows.append(sweep_result.kept(problem, candidates, parts))
+            kept_rows.append(sweep_result.merged_parts(problem, candidates, parts))
         return proposals, kept_rows
 
     def _parts(self, sweep: int, proposals: Proposals | None, has_failed: Callable[[], bool]) -> Iterator[LongArray]:
@@ -174,7 +174,7 @@ def _parts(
     tasks = max(1, min(partitions or max(tasks_for(spark), -(-count // MOST_A_TASK)), count))
     sweeps = tuple((each.candidates, evaluate.has_tables(each.problem)) for each in fleet)
     values = [_SweepWork(sweeps, tuple(each.scores for each in fleet), done, tasks), *(each.problem for each in fleet)]
-    tables = carried(spark, values, _evaluated, tasks, progress)
+    tables = task_answers(spark, values, _evaluated, tasks, progress)
     of_sweep: list[list[pa.Table]] = [[] for _ in fleet]
     for table in tables:
         of_sweep[table["sweep"][0].as_py()].append(table)
@@ -199,7 +199,7 @@ def _narrowed(column: LongArray) -> pa.Array:
     return pa.array(column.astype(next(fits, np.int64), copy=False))
 
 
-def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
+def _evaluated(received: SentValues, task: int) -> Iterator[pa.Table]:
     """The answer of one task: the rows of its share that each sweep's result keeps."""
     without_pandas()
     job: _SweepWork = received[0]
@@ -212,7 +212,7 @@ def _evaluated(received: Received, task: int) -> Iterator[pa.Table]:
         parts: Iterator[LongArray] = (evaluate.scored(problem, candidates, numbers) for numbers in shares)
         if (scores := job.scores[sweep]) is not None:
             parts = scores.copied(candidates, parts, f"{task:05d}")
-        rows = sweep_result.kept(problem, candidates, parts)
+        rows = sweep_result.merged_parts(problem, candidates, parts)
         if rows.shape[1]:
             columns = [np.full(rows.shape[1], sweep), *rows]
             yield pa.table([*map(_narrowed, columns)], names=["sweep", *COLUMNS])

@@ -129,7 +129,7 @@ _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 ROWS_A_PIECE = 50_000
 
 
-class Received:
+class SentValues:
     """On a worker: the values that were sent, each unpickled when it is used."""
 
     def __init__(self, pickled: Sequence[bytes]) -> None:
@@ -144,10 +144,10 @@ class Received:
 _unpickled = lru_cache(maxsize=2)(pickle.loads)
 
 # Makes a task's answer from the values sent and the task's number.
-Answer = Callable[[Received, int], Iterable[pa.Table]]
+Answer = Callable[[SentValues, int], Iterable[pa.Table]]
 
 
-def carried(
+def task_answers(
     spark: Session, values: Sequence[Any], answer: Answer, tasks: int, progress: Progress | None = None
 ) -> list[pa.Table]:
     """The answers of the tasks 0 to `tasks` - 1, in any order; reports finished tasks.
@@ -182,10 +182,10 @@ def cancel(spark: Session) -> None:
 def start_workers(spark: Session) -> None:
     """Starts the Python workers of a local session and loads the sweep in them: seconds the first time."""
     if _is_local(spark):
-        carried(spark, (), _loaded, cores(spark))
+        task_answers(spark, (), _loaded, cores(spark))
 
 
-def _loaded(_: Received, __: int) -> Iterable[pa.Table]:
+def _loaded(_: SentValues, __: int) -> Iterable[pa.Table]:
     import_module("planner.sweep.evaluate")
     # It returns an answer, so that the code that writes and reads answers is loaded too.
     return [pa.table({"loaded": [True]})]
@@ -200,7 +200,7 @@ def _run(payload: Any, answer: Answer, tasks: Iterable[int]) -> Iterator[bytes]:
         payload if isinstance(payload, tuple) else _read_values(payload) if isinstance(payload, str) else payload.value
     )
     for task in tasks:
-        for table in answer(Received(pickled), task):
+        for table in answer(SentValues(pickled), task):
             for part in table.to_batches(max_chunksize=ROWS_A_PIECE):
                 sink = pa.BufferOutputStream()
                 with pa.ipc.new_stream(sink, part.schema, options=_PACKED) as writer:
@@ -342,7 +342,7 @@ def answers(
     if not questions:
         return []
     tasks = min(partitions or tasks_each * tasks_for(spark), len(questions))
-    tables = carried(spark, [(questions, tasks)], _share, tasks, progress)
+    tables = task_answers(spark, [(questions, tasks)], _share, tasks, progress)
     ordered = sorted(tables, key=lambda table: table["asked"][0].as_py())
     return [
         pickle.loads(table["row"][0].as_py()) if "row" in table.column_names else table.drop_columns("asked")
@@ -350,7 +350,7 @@ def answers(
     ]
 
 
-def _share(received: Received, task: int) -> Iterator[pa.Table]:
+def _share(received: SentValues, task: int) -> Iterator[pa.Table]:
     """The answers of one task: tables, or rows in tables of their own; each also has the number of its question."""
     questions, tasks = received[0]
     for number in range(task, len(questions), tasks):

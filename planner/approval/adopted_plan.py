@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import structs
 
 from planner.approval import given_reassignment
-from planner.approval.given_reassignment import Given
+from planner.approval.given_reassignment import GivenReassignment
 from planner.model import build_problem
 from planner.model.balance import Balance
 from planner.model.errors import Finding, ImportStateError, InfeasibleError, Place, UnsafePlanError, capped
@@ -27,7 +27,7 @@ from planner.plan.document.comparison_types import DO_NOTHING
 from planner.plan.document.request_types import AdoptedSection
 from planner.scoring import independent_check, score
 from planner.scoring.broker_loads import disks_at_least, leaders_after
-from planner.scoring.missed_targets import OF_REPLICAS, missed, reached
+from planner.scoring.missed_targets import OF_REPLICAS, missed_windows, widened_to_reach
 from planner.scoring.score import ScoringBasis
 from planner.strategies.optimum import UNKNOWN, Proposal
 from planner.sweep import apart_sides, budget_steps, choice, evaluate, sweep_result
@@ -61,16 +61,16 @@ class AdoptedAssignment:
     free: Problem
 
 
-def place(given: Given, problem: Problem, spec_file: str) -> AdoptedAssignment:
+def place(given: GivenReassignment, problem: Problem, spec_file: str) -> AdoptedAssignment:
     """The problem of a spec, and the given reassignment as an assignment of it.
 
     ImportStateError for topics, partitions and brokers that the spec doesn't have, with their places; InfeasibleError
     with every entry that breaks a hard rule of the spec.
     """
-    if unknown_parts := list(given_reassignment.unknown(given, problem)):
+    if unknown_parts := list(given_reassignment.findings(given, problem)):
         raise ImportStateError(unknown_parts)
     rows = problem.row_of
-    entries = {rows[each.topic, each.partition.id]: each for each in given.wanted}
+    entries = {rows[each.topic, each.partition.id]: each for each in given.targets}
     factors = problem.replication_factors.tolist()
     faults = [
         Finding(
@@ -82,8 +82,8 @@ def place(given: Given, problem: Problem, spec_file: str) -> AdoptedAssignment:
         if len(entry.partition.replicas) > problem.width
     ]
     # Replica lists that are too long are cut, so that the check also finds their other faults.
-    lists = {(each.topic, each.partition.id): each.partition.replicas[: problem.width] for each in given.wanted}
-    assignment = build_problem.assigned(problem, lists)
+    lists = {(each.topic, each.partition.id): each.partition.replicas[: problem.width] for each in given.targets}
+    assignment = build_problem.with_replica_lists(problem, lists)
     adoption = _hold_unnamed(problem, assignment, np.isin(np.arange(problem.rows), list(entries)))
     for violation in independent_check.check(adoption.problem, assignment, at_most=problem.rows):
         given_entry = entries.get(rows[violation.topic, violation.partition])
@@ -120,7 +120,7 @@ SAME_BALANCE = "fewest bytes at this balance"
 
 
 @dataclass(frozen=True)
-class Adopted:
+class AdoptedPlan:
     """The plan with its bound's file, and the scores of all candidates that it was compared with."""
 
     planned: Planned
@@ -128,14 +128,14 @@ class Adopted:
 
 
 @dataclass(frozen=True, eq=False)
-class Proven:
+class ProvenOptimum:
     """The optimum for `run.balance`: its run in the sweep, and the assignment with its certificate."""
 
     run: CandidateRun
     proposal: Proposal
 
 
-def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
+def adopt(given: GivenReassignment, spec: Spec, spec_file: str) -> AdoptedPlan:
     """The plan of a given reassignment.
 
     ImportStateError and InfeasibleError as in `place`; UnsafePlanError if a limit or the budget is exceeded.
@@ -146,7 +146,7 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
         free = replace(build_problem.build(replace(unbudgeted, leader_racks=())), rebalance="all")
         unbudgeted = apart_sides.sides_of(unbudgeted, free, place(given, free, spec_file).assignment)
     adoption = place(given, build_problem.build(unbudgeted), spec_file)
-    optima = proven(adoption)
+    optima = prove_optimum(adoption)
     row = row_of(adoption, optima)
     _require_budget(spec, row)
     swept = _swept(unbudgeted, adoption, optima, row)
@@ -155,15 +155,15 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
     if optima and (adoption.assignment != build_problem.today(adoption.problem)).any():
         # Doing nothing needs no proof.
         proposal = optima[-1].proposal._replace(assignment=adoption.assignment)
-    planned = build.of_choice([swept], chosen, proposal)
+    planned = build.plan_of_choice([swept], chosen, proposal)
     plan, bound = planned.plan, planned.plan.bound
     optimum_rows = swept.result.scores.slice(len(optima), min(len(optima), 1)).to_pylist()
-    enough_row = optimum_rows[0] if optima and as_even(adoption, optima[-1]) else None
+    enough_row = optimum_rows[0] if optima and is_as_even(adoption, optima[-1]) else None
     this_row, compared = plan.own_row, (comparison(SAME_BALANCE, each, Goal.of(swept)) for each in optimum_rows)
     others = tuple(each for each in plan.compared if each is not this_row and each.label != DO_NOTHING)
     named = int(adoption.is_named.sum())
     is_uneven = adoption.is_held & uneven_racks(adoption.problem, adoption.problem.replicas)
-    in_place = named - len({each.key for each in plan.partitions} & {(e.topic, e.partition.id) for e in given.wanted})
+    in_place = named - len({each.key for each in plan.partitions} & {(e.topic, e.partition.id) for e in given.targets})
     final_plan = structs.replace(
         plan,
         adopted=AdoptedSection(
@@ -179,10 +179,10 @@ def adopted(given: Given, spec: Spec, spec_file: str) -> Adopted:
         compared=(plan.compared[0], this_row, *compared, *others),
         warnings=(*_warnings(given, spec, adoption), *plan.warnings),
     )
-    return Adopted(Planned(build.finished(final_plan), planned.bound), choice.scores([swept]))
+    return AdoptedPlan(Planned(build.finish(final_plan), planned.bound), choice.scores([swept]))
 
 
-def proven(adoption: AdoptedAssignment) -> tuple[Proven, ...]:
+def prove_optimum(adoption: AdoptedAssignment) -> tuple[ProvenOptimum, ...]:
     """The optimum for the balance asked for. If its bound doesn't hold for the given assignment, also the optimum for
     the balance that the assignment reaches, on disks that may be as full as the assignment makes them.
 
@@ -200,19 +200,19 @@ def proven(adoption: AdoptedAssignment) -> tuple[Proven, ...]:
 
 def _reached(adoption: AdoptedAssignment) -> Balance:
     """The balance that the assignment reaches: of replicas also if partitions that aren't named may move."""
-    free_balance = reached(adoption.free, adoption.assignment)
+    free_balance = widened_to_reach(adoption.free, adoption.assignment)
     replicas = replace(adoption.problem.balance, **{window: getattr(free_balance, window) for window in OF_REPLICAS})
-    return reached(replace(adoption.problem, balance=replicas), adoption.assignment)
+    return widened_to_reach(replace(adoption.problem, balance=replicas), adoption.assignment)
 
 
-def _prove(problem: Problem, balance: Balance, scenarios: str) -> tuple[Proven, ...]:
+def _prove(problem: Problem, balance: Balance, scenarios: str) -> tuple[ProvenOptimum, ...]:
     """The optimum for a balance; empty if no plan is found that keeps every rule."""
     planned_problem = evaluate.planned_for(replace(problem, balance=balance), scenarios)
     try:
         proposal = prove(planned_problem, Candidate("optimum", 0, -1, -1, balance))
     except InfeasibleError:
         return ()
-    return (Proven(CandidateRun("optimum", 1, balance, scenarios), proposal),)
+    return (ProvenOptimum(CandidateRun("optimum", 1, balance, scenarios), proposal),)
 
 
 def _bound_holds(adoption: AdoptedAssignment, proposal: Proposal) -> bool:
@@ -224,24 +224,26 @@ def _bound_holds(adoption: AdoptedAssignment, proposal: Proposal) -> bool:
         return False
     certificate = proposal.certificate
     if certificate is None or certificate.outside is None:
-        within = set(OF_REPLICAS).isdisjoint(missed(problem, adoption.assignment))
+        within = set(OF_REPLICAS).isdisjoint(missed_windows(problem, adoption.assignment))
         return within and not scores.scenario_excess[0]
     rows = zip(problem.partition_keys, adoption.assignment, strict=True)
     return bound_json.covers(certificate, {key: problem.broker_ids[row[row >= 0]].tolist() for key, row in rows})
 
 
-def as_even(adoption: AdoptedAssignment, optimum: Proven) -> bool:
+def is_as_even(adoption: AdoptedAssignment, optimum: ProvenOptimum) -> bool:
     """True if the optimum is as even as the given assignment; only then its bytes are enough for that balance."""
     pairs = (adoption.free, optimum.proposal.assignment), (adoption.problem, adoption.assignment)
     bases = ((ScoringBasis.of(replace(each, balance=optimum.run.balance)), assignment) for each, assignment in pairs)
     optimum_score, given_score = (score.score(*each) for each in bases)
     # Shares may be others if uneven partitions may stay so.
-    reached_problem = replace(adoption.problem, balance=reached(adoption.problem, adoption.assignment))
-    less_even = adoption.is_held.any() and set(OF_REPLICAS) & set(missed(reached_problem, optimum.proposal.assignment))
+    reached_problem = replace(adoption.problem, balance=widened_to_reach(adoption.problem, adoption.assignment))
+    less_even = adoption.is_held.any() and set(OF_REPLICAS) & set(
+        missed_windows(reached_problem, optimum.proposal.assignment)
+    )
     return bool(optimum_score.violations[0] == 0 and optimum_score.excess[0] <= given_score.excess[0] and not less_even)
 
 
-def row_of(adoption: AdoptedAssignment, optima: Sequence[Proven]) -> Row:
+def row_of(adoption: AdoptedAssignment, optima: Sequence[ProvenOptimum]) -> Row:
     """The given assignment as a row of SCORE_SCHEMA, without its candidate number."""
     problem, balance, scenarios = adoption.problem, adoption.problem.balance, NO_SCENARIOS
     if optima:
@@ -258,7 +260,7 @@ def row_of(adoption: AdoptedAssignment, optima: Sequence[Proven]) -> Row:
     }
 
 
-def _swept(spec: Spec, adoption: AdoptedAssignment, optima: tuple[Proven, ...], own_row: Row) -> Swept:
+def _swept(spec: Spec, adoption: AdoptedAssignment, optima: tuple[ProvenOptimum, ...], own_row: Row) -> Swept:
     """The candidates: do nothing, optima, Kafka's placements, the given assignment."""
     problem = adoption.problem
     placements = generated(problem, spec.sweep).runs if problem.rebalance == "all" else ()
@@ -294,10 +296,10 @@ def _require_budget(spec: Spec, row: Row) -> None:
         raise UnsafePlanError("nothing was written: the reassignment doesn't keep within the budget:", *lines)
 
 
-def _warnings(given: Given, spec: Spec, adoption: AdoptedAssignment) -> Iterator[str]:
+def _warnings(given: GivenReassignment, spec: Spec, adoption: AdoptedAssignment) -> Iterator[str]:
     """Warns of partitions changed since the reassignment was made, and of unnamed partitions that stay as they are."""
     today = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
-    if moved := sum(today.get(key) != replicas for key, replicas in given.found.items()):
+    if moved := sum(today.get(key) != replicas for key, replicas in given.replicas_before.items()):
         yield (
             f"{given.name} was made from another state: {counted(moved, 'partition')} had other replicas then; the "
             "targets are the same, from where the partitions are now"

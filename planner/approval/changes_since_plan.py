@@ -16,7 +16,16 @@ from planner.inputs.state.live_cluster import live_parts
 from planner.inputs.state.merge import merge, moving_now
 from planner.inputs.state.state_files import read_all
 from planner.model import file_reading
-from planner.model.cluster import MIN_INSYNC, NO_LOG_DIRS, Config, LogDirs, PartitionKey, Topic, in_force, merged
+from planner.model.cluster import (
+    MIN_INSYNC,
+    NO_LOG_DIRS,
+    Config,
+    LogDirs,
+    PartitionKey,
+    Topic,
+    in_force,
+    merge_log_dirs,
+)
 from planner.model.document_fields import InputRow
 from planner.model.errors import SetupError
 from planner.model.formats import counted, first_lines, printable, size
@@ -40,7 +49,7 @@ class Sources:
         return bool(self.files) or (self.bootstrap_servers, self.command_config) != (None, None)
 
 
-def read_now(sources: Sources, *, with_log_dirs: bool) -> "Now":
+def read_now(sources: Sources, *, with_log_dirs: bool) -> "ClusterNow":
     """The cluster as the sources show it; `with_log_dirs`, also the log dir of each replica.
 
     SpecError with every fault of every file, or if they hold no partition or contradict each other; SetupError if the
@@ -51,12 +60,12 @@ def read_now(sources: Sources, *, with_log_dirs: bool) -> "Now":
     files = read_all(sources.files, lambda given, path: path.relative_to(given.parent).as_posix())
     parts += [file.part for file in files]
     state = merge(parts, to_targets=True)
-    return Now(
+    return ClusterNow(
         topics={topic.name: topic for topic in state.assignment.topics},
         moving=frozenset(moving_now(parts)),
         racks={broker.id: broker.rack for broker in state.brokers} if state.brokers else None,
         sizes=state.sizes,
-        log_dirs=merged(part.log_dirs() for part in parts if with_log_dirs and part.log_dirs),
+        log_dirs=merge_log_dirs(part.log_dirs() for part in parts if with_log_dirs and part.log_dirs),
         inputs=tuple(file.input for file in files),
         config_defaults=state.config_defaults,
         cordoned=state.cordoned,
@@ -65,7 +74,7 @@ def read_now(sources: Sources, *, with_log_dirs: bool) -> "Now":
 
 
 @dataclass(frozen=True)
-class Now:
+class ClusterNow:
     """A cluster now. Topics by name; partitions that are being reassigned have the replicas of their target.
 
     `moving` are those partitions; `racks` are the racks of the live brokers by id, None if no source says which brokers
@@ -93,7 +102,7 @@ class Now:
         return any(topic.config or topic.effective_config for topic in self.topics.values())
 
 
-def with_load(now: Now, path: Path) -> Now:
+def with_load(now: ClusterNow, path: Path) -> ClusterNow:
     """The cluster with the rates and the hours of the week of a load profile.
 
     SetupError if the profile isn't of this cluster; PlannerError if it can't be read.
@@ -102,7 +111,7 @@ def with_load(now: Now, path: Path) -> Now:
     rows, facts = load_profile_file.decoded(content, path.as_posix())
     load, topics = cluster_load.cluster_load(rows, facts), tuple(now.topics.values())
     # `sized` is False because the topics of a state have no sizes; `now.sizes` has them.
-    if reason := cluster_load.misfit(topics, load, sized=False):
+    if reason := cluster_load.mismatch_message(topics, load, sized=False):
         raise SetupError(f"--load: {path.as_posix()!r} {reason}")
     loads, week = load.partitions.items(), cluster_load.week_of_load(rows, facts)
     return replace(
@@ -125,7 +134,7 @@ CONFIG_MEANING = (
 _SHOWN, _LONGEST = 3, 60
 
 
-class Reconfigured(NamedTuple):
+class ChangedConfig(NamedTuple):
     """A configuration key of a topic with its old and new value; None means not set, so Kafka's default applies."""
 
     topic: str
@@ -139,7 +148,7 @@ class Reconfigured(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Since:
+class ChangesSincePlan:
     """What changed since the plan was made, apart from the plan's own partitions.
 
     `replicas` and `leaders` are partitions; `added` and `removed` count partitions. Of `topics_gone`, some
@@ -158,7 +167,7 @@ class Since:
     bytes_before: int | None = None
     bytes_now: int | None = None
     unnamed: bool = False
-    configs: tuple[Reconfigured, ...] = ()
+    configs: tuple[ChangedConfig, ...] = ()
 
     @property
     def partitions(self) -> int:
@@ -206,7 +215,7 @@ class Since:
         return "; ".join([*kinds, *(["something that the plan's checksums can't name"] if self.unnamed else [])])
 
 
-def since(plan: Plan, now: Now) -> Since:
+def compare_states(plan: Plan, now: ClusterNow) -> ChangesSincePlan:
     """Compares the state that a plan was made from with the cluster now."""
     before = {row.topic: row for row in plan.state.topics}
     planned = {row.key for row in plan.partitions}
@@ -219,7 +228,7 @@ def since(plan: Plan, now: Now) -> Since:
     keys = ((name, each.id) for name in both for each in now.topics[name].partitions)
     removed = [(name, number) for name, count in old_counts.items() for number in range(counts.get(name, 0), count)]
     others_lost = [key for key in removed if key not in planned]
-    changes = Since(
+    changes = ChangesSincePlan(
         replicas=tuple((name, number) for name in both for number in unlike[name][0] if (name, number) not in planned),
         leaders=tuple((name, number) for name in both for number in unlike[name][1] if (name, number) not in planned),
         added=sum(max(counts[name] - max(old_counts.get(name, 0), created.get(name, 0)), 0) for name in counts),
@@ -228,7 +237,7 @@ def since(plan: Plan, now: Now) -> Since:
         topics_gone=tuple(sorted({name for name, _ in others_lost} - counts.keys())),
         bytes_before=None if sizes is None else sum(before[name].size_bytes or 0 for name in both),
         bytes_now=None if sizes is None else sum(sizes.get(key, 0) for key in keys),
-        configs=tuple(reconfigured(plan, now)),
+        configs=tuple(changed_configs(plan, now)),
     )
     if any(key for pair in unlike.values() for key in pair) or removed or changes.partitions or created:
         return changes
@@ -237,7 +246,7 @@ def since(plan: Plan, now: Now) -> Since:
     return replace(changes, unnamed=digest != plan.state.sha256)
 
 
-def reconfigured(plan: Plan, now: Now) -> Iterator[Reconfigured]:
+def changed_configs(plan: Plan, now: ClusterNow) -> Iterator[ChangedConfig]:
     """Configuration keys that changed since the plan was made, of topics that are in both, by topic and key."""
     inherited = plan.cluster.config_defaults or {}
     had_config = any(row.config or row.effective_config for row in plan.topics)
@@ -254,4 +263,4 @@ def reconfigured(plan: Plan, now: Now) -> Iterator[Reconfigured]:
         keys |= {MIN_INSYNC} if (had_config or inherited) and MIN_INSYNC in today and row.name not in created else set()
         for key in sorted(keys.difference(THROTTLE_CONFIGS)):
             if before.get(key) != today.get(key):
-                yield Reconfigured(row.name, key, before.get(key), today.get(key))
+                yield ChangedConfig(row.name, key, before.get(key), today.get(key))

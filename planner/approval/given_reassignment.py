@@ -28,22 +28,22 @@ _ALLOWED = (
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenReassignment:
     """A reassignment. `file` is its path for messages; `name` and `sha256` identify it in the plan.
 
-    `title` is the format's name for people; `wanted` has each partition of the file with its new replicas; `found` has
-    the partitions' replicas from when the file was made, if the format contains them.
+    `title` is the format's name for people; `targets` has each partition of the file with its new replicas;
+    `replicas_before` has the partitions' replicas from when the file was made, if the format contains them.
     """
 
     file: str
     name: str
     sha256: str
     title: str
-    wanted: tuple[AssignmentEntry, ...]
-    found: Mapping[PartitionKey, tuple[int, ...]]
+    targets: tuple[AssignmentEntry, ...]
+    replicas_before: Mapping[PartitionKey, tuple[int, ...]]
 
 
-def read(path: Path) -> Given:
+def read(path: Path) -> GivenReassignment:
     """The reassignment in a file, or in a plan's folder.
 
     ImportStateError names each bad entry with its place; PlannerError if the file can't be read, or if it is a plan
@@ -67,7 +67,7 @@ def read(path: Path) -> Given:
         raise ImportStateError([Finding(Place(label, 1, 1), "", f"not a reassignment: the file {start}; {_ALLOWED}")])
     lists = {(each.topic, each.partition.id): each.partition.replicas for each in (before.entries if before else ())}
     name = f"{path.name}/{file.name}" if file is not path and path.name else file.name
-    return Given(label, name, hashlib.sha256(data).hexdigest(), target.title, target.entries, lists)
+    return GivenReassignment(label, name, hashlib.sha256(data).hexdigest(), target.title, target.entries, lists)
 
 
 def _read_plan(path: Path, label: str) -> tuple[StatePart, StatePart]:
@@ -90,12 +90,12 @@ def _read_plan(path: Path, label: str) -> tuple[StatePart, StatePart]:
     )
 
 
-def unknown(given: Given, problem: Problem) -> Iterator[Finding]:
+def findings(given: GivenReassignment, problem: Problem) -> Iterator[Finding]:
     """Findings on topics, partitions and brokers that the spec lacks, on duplicates, and on invalid replica lists."""
     rows, brokers, topics = problem.row_of, set(problem.broker_ids.tolist()), set(problem.topic_names)
     counts = dict(zip(problem.topic_names, np.bincount(problem.topic_of).tolist(), strict=True))
     first_entries: dict[PartitionKey, AssignmentEntry] = {}
-    for entry in given.wanted:
+    for entry in given.targets:
         key, number = (entry.topic, entry.partition.id), entry.partition.id
         first = first_entries.setdefault(key, entry)
         message = ""

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 from itertools import chain
 
-from planner.approval.changes_since_plan import Now
+from planner.approval.changes_since_plan import ClusterNow
 from planner.export import ansible_vars
 from planner.model.cluster import ANY, Partition, PartitionKey, Topic, partition_name
 from planner.model.formats import counted, printable, replica_list
@@ -62,7 +62,7 @@ class Fit:
         return tuple(each for each in self.differences if each.refuses)
 
     @property
-    def told(self) -> tuple[Difference, ...]:
+    def notes(self) -> tuple[Difference, ...]:
         """The differences that are only reported."""
         return tuple(each for each in self.differences if not each.refuses)
 
@@ -84,7 +84,7 @@ class Fit:
         return f"{total}: {parts}{running}" if parts else "nothing"
 
 
-def fit(plan: Plan, now: Now) -> Fit:
+def fit(plan: Plan, now: ClusterNow) -> Fit:
     """Compares a plan with the cluster as it is now."""
     view = PlanOnCluster(plan, now)
     conflicts = (Difference("sources", "the state", each, refuses=False) for each in now.disagreements)
@@ -99,7 +99,7 @@ class PlanOnCluster:
     """A plan and the cluster as it is now."""
 
     plan: Plan
-    now: Now
+    now: ClusterNow
 
     @cached_property
     def rows(self) -> dict[PartitionKey, PartitionRow]:
@@ -174,7 +174,7 @@ class PlanOnCluster:
         return moved and (row.reason == "balance_log_dirs" or partition.leader == row.replicas[0])
 
 
-def path_of(states: Iterable[tuple[int, ...]]) -> str:
+def lists_path(states: Iterable[tuple[int, ...]]) -> str:
     """The distinct replica lists that a partition passes through, in a message: `1,2 → 1,2,3 → 2,3`."""
     return " → ".join(dict.fromkeys(map(replica_list, states)))
 
@@ -215,7 +215,7 @@ def _partitions(view: PlanOnCluster) -> Iterator[Difference]:
                 "replicas", name, f"has replicas {replicas}; the plan was made from {replica_list(states[0])}"
             )
         elif standing is Standing.REORDERED:
-            lists = path_of(states)
+            lists = lists_path(states)
             yield Difference("order", name, f"has its replicas in the order {replicas}; the plan's lists are {lists}")
         elif standing is Standing.FOUND and partition.leader != was:
             now, before = ("nobody" if leader is None else f"broker {leader}" for leader in (partition.leader, was))

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from planner import __version__
 from planner.approval import plan_against_cluster
-from planner.approval.changes_since_plan import Since, Sources, read_now, since
+from planner.approval.changes_since_plan import ChangesSincePlan, Sources, compare_states, read_now
 from planner.approval.plan_against_cluster import Difference, Fit, Standing
 from planner.export import folder_check, templated_files
 from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
@@ -51,17 +51,17 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Checked(Generic[T]):
+class CheckResult(Generic[T]):
     """A plan or a restart, the reasons not to carry it out, the state of its folder, and how a plan fits the cluster.
 
-    `held` is None if only its JSON was given; `fit` and `since` are None if no state was given.
+    `folder` is None if only its JSON was given; `fit` and `since` are None if no state was given.
     """
 
-    made: T
+    plan_or_restart: T
     refusals: tuple[Refusal, ...]
-    held: FolderCheck | None
+    folder: FolderCheck | None
     fit: Fit | None = None
-    since: Since | None = None
+    since: ChangesSincePlan | None = None
 
 
 def require_none(refusals: tuple[Refusal, ...]) -> None:
@@ -71,7 +71,7 @@ def require_none(refusals: tuple[Refusal, ...]) -> None:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CheckOptions:
     """What a check refuses besides changed files, and the time that it uses: the clock's if `now` is None.
 
     If `plan_id` is given, it refuses any other plan; with `strict`, the operator's own files, which are otherwise only
@@ -88,7 +88,7 @@ class Wanted:
 Render = Callable[[Plan], Mapping[str, bytes]]
 
 
-def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted()) -> Checked[Plan]:
+def check(path: Path, sources: Sources, render: Render, wanted: CheckOptions = CheckOptions()) -> CheckResult[Plan]:
     """Checks a plan.json, or a plan's folder, against its files, the clock, and the cluster if `sources` are given."""
     plan = plan_file.read(path)
     files = _check_folder(path, plan, render(plan)) if path.is_dir() else None
@@ -96,18 +96,18 @@ def check(path: Path, sources: Sources, render: Render, wanted: Wanted = Wanted(
         raise SetupError("--strict-state needs the cluster's state; allowed: with --state or --bootstrap-servers")
     now = read_now(sources, with_log_dirs=any(row.log_dirs for row in plan.partitions)) if sources.any else None
     fit = None if now is None else plan_against_cluster.fit(plan, now)
-    changes = None if now is None else since(plan, now)
-    return Checked(plan, tuple(_refusals(path, plan, wanted, files, fit, changes)), files, fit, changes)
+    changes = None if now is None else compare_states(plan, now)
+    return CheckResult(plan, tuple(_refusals(path, plan, wanted, files, fit, changes)), files, fit, changes)
 
 
 def check_restart(
-    path: Path, render: Callable[[RestartDocument], Mapping[str, bytes]], wanted: Wanted = Wanted()
-) -> Checked[RestartDocument]:
+    path: Path, render: Callable[[RestartDocument], Mapping[str, bytes]], wanted: CheckOptions = CheckOptions()
+) -> CheckResult[RestartDocument]:
     """Checks a restart.json; a restart's folder also against the files that restart.json gives.
 
     The playbook itself compares the steps with the cluster, before any broker restarts.
     """
-    file, data = file_reading.read_made(path, plan_types.RESTART_FILE, "a restart")
+    file, data = file_reading.read_plan_file(path, plan_types.RESTART_FILE, "a restart")
     restart = codec.decode_restart(data, str(file))
     files, refusals = None, list[Refusal]()
     if wanted.plan_id not in (None, restart.restart_id):
@@ -117,16 +117,21 @@ def check_restart(
         # restart.json has only the digest of today's replica lists.
         digests[f"{templated_files.ROLE}/files/{plan_types.STATES_FILE}"] = restart.states_sha256
         digests[SUMS] = digest(folder_check.sums(digests))
-        files = folder_check.held(digests, folder_check.entries(path))
+        files = folder_check.compare_folder(digests, folder_check.entries(path))
         if files.differences:
             refusals.append(_changed_files(path, f"restart {restart.restart_id[:12]}", restart.planner_version, files))
         if wanted.strict and files.own:
             refusals.append(_own_files(path, files))
-    return Checked(restart, tuple(refusals), files)
+    return CheckResult(restart, tuple(refusals), files)
 
 
 def _refusals(
-    path: Path, plan: Plan, wanted: Wanted, files: FolderCheck | None, fit: Fit | None, changes: Since | None
+    path: Path,
+    plan: Plan,
+    wanted: CheckOptions,
+    files: FolderCheck | None,
+    fit: Fit | None,
+    changes: ChangesSincePlan | None,
 ) -> Iterator[Refusal]:
     if wanted.plan_id not in (None, plan.plan_id):
         yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {wanted.plan_id}")
@@ -142,13 +147,13 @@ def _refusals(
         start = "start what isn't live, or " if any(each.kind == "broker" for each in fit.stale) else ""
         yield Refusal(
             f"{path}: plan {plan.plan_id[:12]} doesn't fit the cluster as it is now",
-            tuple(str(each) for each in (*fit.told, *fit.stale) if each.refuses or each.kind == "sources"),
+            tuple(str(each) for each in (*fit.notes, *fit.stale) if each.refuses or each.kind == "sources"),
             f"{start}capture the state again and plan again{finish}",
         )
     if wanted.strict and files is not None and files.own:
         yield _own_files(path, files)
     if wanted.strict_state and fit is not None and changes is not None:
-        outside = (*map(str, fit.told), *(changes.sentences() if changes.changed else ()))
+        outside = (*map(str, fit.notes), *(changes.sentences() if changes.changed else ()))
         if outside:
             yield Refusal(f"{path}: the cluster isn't as it was when the plan was made (--strict-state)", outside)
 
@@ -203,7 +208,7 @@ def _changed_files(path: Path, name: str, made_by: str | None, files: FolderChec
         return Refusal(
             f"{path}: was made by planner {made_by}; this is planner {__version__}, which makes other files from "
             f"a {kind}.json, so it can't tell whether these were changed",
-            tuple(map(str, folder_check.held_to_its_list(path).differences)),
+            tuple(map(str, folder_check.compare_with_list(path).differences)),
             f"check with planner {made_by}, or write the files again with this one ({maker}) and review them",
         )
     # Libraries write these files, and another version of a library may write other bytes.
@@ -234,7 +239,7 @@ def _check_folder(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> Fo
             digests[path] = sha256
             sums[path] = listed_sums.get(path, sha256) if path == candidates_file.FILE else sha256
     digests[SUMS] = digest(folder_check.sums(sums))
-    return folder_check.held(digests, entries)
+    return folder_check.compare_folder(digests, entries)
 
 
 def bound_by_digest(folder: Path, plan: Plan, entries: Mapping[str, FolderEntry]) -> dict[str, str]:
@@ -253,10 +258,10 @@ def bound_by_digest(folder: Path, plan: Plan, entries: Mapping[str, FolderEntry]
 FORMAT_VERSION = "1.0"
 
 
-def document(checked: Checked[Plan] | Checked[RestartDocument]) -> dict[str, object]:
+def document(checked: CheckResult[Plan] | CheckResult[RestartDocument]) -> dict[str, object]:
     """The whole check as JSON values, even of a refused plan; `state` is null if no state was given."""
-    files, step, until, state = checked.held or FolderCheck(), "", None, None
-    source = checked.made
+    files, step, until, state = checked.folder or FolderCheck(), "", None, None
+    source = checked.plan_or_restart
     if isinstance(source, RestartDocument):
         checked_id = source.restart_id
     else:
@@ -277,14 +282,14 @@ def document(checked: Checked[Plan] | Checked[RestartDocument]) -> dict[str, obj
     }
 
 
-def _state(fit: Fit, since: Since) -> dict[str, object]:
+def _state(fit: Fit, since: ChangesSincePlan) -> dict[str, object]:
     counts = Counter(fit.standings.values())
     return {
         "brokers_known": fit.brokers_known,
         "partitions": {standing.name.lower(): counts[standing] for standing in Standing},
         "moving": fit.moving,
         "stale": [_difference(each) for each in fit.stale],
-        "notes": [_difference(each) for each in fit.told],
+        "notes": [_difference(each) for each in fit.notes],
         "outside": {
             "partitions_changed": since.partitions,
             "other_replicas": len(since.replicas),

@@ -7,10 +7,16 @@ from fnmatch import fnmatchcase
 from msgspec import structs
 from msgspec.structs import asdict
 
-from planner.approval.changes_since_plan import Now
-from planner.approval.plan_against_cluster import PlanOnCluster, Standing, broker_differences, path_of, standing_of_new
+from planner.approval.changes_since_plan import ClusterNow
+from planner.approval.plan_against_cluster import (
+    PlanOnCluster,
+    Standing,
+    broker_differences,
+    lists_path,
+    standing_of_new,
+)
 from planner.export.folder_check import digest
-from planner.inputs.cluster_load import of_means, with_rates
+from planner.inputs.cluster_load import unstated_ends, with_rates
 from planner.model import cluster
 from planner.model.balance import Balance, Tolerance
 from planner.model.document_fields import InputRow, StatedRateRow
@@ -39,7 +45,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Rest:
+class RemainingChanges:
     """What is left: `changes`, sorted by topic and partition, and `to_create`, replica lists of new partitions.
 
     `targets` are the target lists of the plan's partitions that exist, even if they are reached already; without
@@ -54,7 +60,7 @@ class Rest:
     notes: tuple[str, ...]
 
 
-def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
+def changes_left(plan: Plan, now: ClusterNow, *, leave_moved: bool = False) -> RemainingChanges:
     """The rest of a plan. With `leave_moved`, partitions that others moved or created stay and count as dropped.
 
     StalePlanError for missing state; or with all partitions that others reassign now, have moved, or have created.
@@ -65,7 +71,7 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
     elsewhere = [key for key, standing in view.standings.items() if standing is Standing.ELSEWHERE]
     strangers = {
         key: f"{'is being reassigned to' if key in now.moving else 'has replicas'} {replica_list(partition.replicas)}; "
-        f"the plan's lists are {path_of(view.states[key])}"
+        f"the plan's lists are {lists_path(view.states[key])}"
         for key in elsewhere
         if (partition := view.partition(key)) is not None
     }
@@ -85,7 +91,7 @@ def rest_of(plan: Plan, now: Now, *, leave_moved: bool = False) -> Rest:
     changes = [change for row in remaining.values() if (change := _change(view, row)).reassigned or change.elects]
     to_create, dropped_topics = _not_created(view, new_strangers)
     wait = f"{counted(view.moving, 'partition')} of the plan still being reassigned: wait until they are in place"
-    return Rest(
+    return RemainingChanges(
         changes=tuple(sorted(changes, key=lambda change: change.key)),
         targets={key: row.replicas for key, row in remaining.items()},
         to_create=to_create,
@@ -169,7 +175,7 @@ def _not_created(
     return to_create, dropped
 
 
-def spec_of(plan: Plan, now: Now, rest: Rest, captured_at: str | None) -> Spec:
+def spec_of(plan: Plan, now: ClusterNow, rest: RemainingChanges, captured_at: str | None) -> Spec:
     """The spec of what is left."""
     inherited = {**(plan.cluster.config_defaults or {}), **dict(now.config_defaults)}
     topics_now = tuple(_topics(plan, now))
@@ -218,14 +224,14 @@ def balance_of(windows: BalanceWindows) -> Balance:
     return Balance(**{name: Tolerance.parse(text) for name, text in asdict(windows).items()})
 
 
-def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
+def with_traffic(spec: Spec, plan: Plan, now: ClusterNow) -> Spec:
     """The spec with the hours of the week, and the plan's growth, consumers and prices."""
     months = plan.hours.months if plan.hours else ()
     return replace(
         spec,
         growth=Monthly(
             tuple(Rate(name, ppm) for name, ppm in (plan.spec.growth_ppm or {}).items()),
-            at_end=of_means(now.at_end, spec.cluster.rates),
+            at_end=unstated_ends(now.at_end, spec.cluster.rates),
         ),
         report=ReportSections(growth_months=months[-1].month if months else None),
         week=now.week,
@@ -233,7 +239,9 @@ def with_traffic(spec: Spec, plan: Plan, now: Now) -> Spec:
     )
 
 
-def _rates(plan: Plan, now: Now, rest: Rest, topics: Sequence[cluster.Topic]) -> Iterator[StatedRateRow]:
+def _rates(
+    plan: Plan, now: ClusterNow, rest: RemainingChanges, topics: Sequence[cluster.Topic]
+) -> Iterator[StatedRateRow]:
     """The YAML's rates, and the expected rates of partitions created since, unless a load profile has theirs.
 
     The rate of a whole topic was divided among the partitions that the topic had then; new ones got no part of it.
@@ -267,7 +275,7 @@ def _topic_requests(plan: Plan) -> dict[str, CreateTopicRow | AddPartitionsRow]:
     }
 
 
-def _topics(plan: Plan, now: Now) -> Iterator[cluster.Topic]:
+def _topics(plan: Plan, now: ClusterNow) -> Iterator[cluster.Topic]:
     """Today's topics with their sizes and rates; with the plan's configuration if the state has none."""
     rows, sizes, rates = {row.name: row for row in plan.topics}, now.sizes or {}, now.rates
     for name in sorted(now.topics):
@@ -285,7 +293,7 @@ def _topics(plan: Plan, now: Now) -> Iterator[cluster.Topic]:
         yield replace(topic, partitions=tuple(partitions))
 
 
-def _brokers(plan: Plan, now: Now, holding: set[int]) -> tuple[cluster.Broker, ...]:
+def _brokers(plan: Plan, now: ClusterNow, holding: set[int]) -> tuple[cluster.Broker, ...]:
     """Today's brokers: those that stay, and all others that hold replicas.
 
     The racks are those before `set_racks`, unless the state says that a broker is in another rack now.
@@ -304,7 +312,7 @@ def _broker(row: BrokerRow) -> cluster.Broker:
     return cluster.Broker(row.id, row.rack, row.disk_bytes, row.network_bytes_per_sec, (), *caps)
 
 
-def _changes(plan: Plan, now: Now, rest: Rest, holding: set[int]) -> Changes:
+def _changes(plan: Plan, now: ClusterNow, rest: RemainingChanges, holding: set[int]) -> Changes:
     """The changes asked for, without those that are done.
 
     An added broker that already holds replicas isn't new any more; a leaving broker that holds none isn't listed.

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from planner.approval.changes_since_plan import Now
-from planner.approval.remaining_changes import SHOWN, Rest, balance_of, rest_of, spec_of, with_traffic
+from planner.approval.changes_since_plan import ClusterNow
+from planner.approval.remaining_changes import SHOWN, RemainingChanges, balance_of, changes_left, spec_of, with_traffic
 from planner.execution import batch_costs_and_risks, limits_and_safety
 from planner.execution.batch_costs_and_risks import Costs
 from planner.execution.partition_changes import with_down
@@ -42,14 +42,14 @@ STRATEGY = "resumed"
 _MISSED_SINCE = "the approved plan met it; partitions were dropped, or sizes or rates have changed since then"
 
 
-def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_moved: bool = False) -> Plan:
+def resume(approved: Plan, now: ClusterNow, *, captured_at: str | None = None, leave_moved: bool = False) -> Plan:
     """The plan of what is left of an approved plan; if nothing is left, a plan with nothing to do.
 
     `captured_at` is when the state was captured; a plan that expires needs it. StalePlanError if partitions are on
     none of the plan's lists (with `leave_moved` they stay there), UnsafePlanError if a limit is exceeded.
     """
     _require_given(approved, now, captured_at)
-    rest = rest_of(approved, now, leave_moved=leave_moved)
+    rest = changes_left(approved, now, leave_moved=leave_moved)
     spec = with_traffic(spec_of(approved, now, rest, captured_at), approved, now)
     problem, later_problem, assignment = _target_problem(approved, spec, rest)
     if violations := independent_check.check(_as_approved(approved, problem), assignment):
@@ -64,11 +64,11 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
     # The rest is the only candidate, and each copy that is left is needed.
     row |= {"candidate": 0, "least_bytes": row["bytes_moved"]}
     bound = _bound(approved, row)
-    outcome = build.outcome(spec, problem, assignment, rest.changes, costs)
+    outcome = build.outcome_sections(spec, problem, assignment, rest.changes, costs)
     leaders = leaders_after(problem, assignment)
     terms = score_terms.terms(spec, later_problem, assignment, leaders, bool(rest.changes), uncounted)
     plan = Plan(
-        **build.asked(spec),
+        **build.request_sections(spec),
         resumes=ResumesSection(plan_id=approved.plan_id, partitions_there=rest.in_place, dropped=rest.dropped),
         # This plan leaves the same changes for later steps as the approved plan.
         complete=waiting is None,
@@ -85,10 +85,10 @@ def resumed(approved: Plan, now: Now, *, captured_at: str | None = None, leave_m
         limits=build.limits(spec, row, terms, costs, bound, outcome["brokers"], first_step=waiting is not None),
         warnings=tuple(_warnings(approved, spec, problem, assignment, rest, costs)),
     )
-    return build.within_limits(build.finished(plan), spec, costs)
+    return build.within_limits(build.finish(plan), spec, costs)
 
 
-def _target_problem(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Problem, IntArray]:
+def _target_problem(approved: Plan, spec: Spec, rest: RemainingChanges) -> tuple[Problem, Problem, IntArray]:
     """The problem of the rest, with replication factors and movable partitions fixed to the approved target; the same
     problem with the factors asked for of partitions that wait for a later step, because these factors count for the
     brokers' shares; and the approved target as an assignment (P, W).
@@ -112,7 +112,7 @@ def _target_problem(approved: Plan, spec: Spec, rest: Rest) -> tuple[Problem, Pr
         problem = replace(problem, together=without_waiting(problem.together, ~is_planned))
     later = factors if approved.unfinished is None else np.where(is_planned, factors, problem.replication_factors)
     problem = replace(problem, replication_factors=factors, movable=is_planned, forced=forced, deferred=~is_planned)
-    return problem, replace(problem, replication_factors=later), build_problem.assigned(problem, targets)
+    return problem, replace(problem, replication_factors=later), build_problem.with_replica_lists(problem, targets)
 
 
 def _as_approved(approved: Plan, problem: Problem) -> Problem:
@@ -161,7 +161,7 @@ def _bound(approved: Plan, row: Mapping[str, Any]) -> BoundSection:
     )
 
 
-def _require_given(approved: Plan, now: Now, captured_at: str | None) -> None:
+def _require_given(approved: Plan, now: ClusterNow, captured_at: str | None) -> None:
     """StalePlanError for an expiry (valid_for) without a capture time, or limits on hours without a load profile."""
     if approved.validity is not None and approved.validity.valid_for_seconds is not None and captured_at is None:
         raise StalePlanError(
@@ -189,7 +189,7 @@ def _compared(approved: Plan, spec: Spec, problem: Problem, row: Mapping[str, An
 
 
 def _warnings(
-    approved: Plan, spec: Spec, problem: Problem, assignment: IntArray, rest: Rest, costs: Costs
+    approved: Plan, spec: Spec, problem: Problem, assignment: IntArray, rest: RemainingChanges, costs: Costs
 ) -> list[str]:
     """Which plan is resumed and what is dropped, then the warnings that any plan has."""
     in_place = f"{counted(rest.in_place, 'partition')} of {len(approved.partitions):,} in place already"

@@ -62,7 +62,7 @@ def engine_options(default: str | None = None) -> Callable[[Callable[..., int]],
 IN_PROCESS = "local, or spark with one of the next options"
 
 
-def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
+def uses_spark(options: EngineOptions, *, otherwise: bool) -> bool:
     """True if a command computes on Spark; `otherwise` if no option decides. SetupError if options conflict."""
     spark_options = [name for name in ("master", "remote", "partitions") if getattr(options, name) is not None]
     if options.engine == "local" and spark_options:
@@ -72,7 +72,7 @@ def on_spark(options: EngineOptions, *, otherwise: bool) -> bool:
     return options.engine == "spark" or (options.engine is None and (otherwise or bool(spark_options)))
 
 
-def computed(options: EngineOptions, spark: bool, questions: Sequence[Callable[[], T]], **settings: Any) -> list[T]:
+def compute(options: EngineOptions, spark: bool, questions: Sequence[Callable[[], T]], **settings: Any) -> list[T]:
     """The answers to the questions of a what-if, in order, from Spark or from this process.
 
     `settings` are what `spark_jobs.worker_tasks.answers` takes.
@@ -85,7 +85,7 @@ def computed(options: EngineOptions, spark: bool, questions: Sequence[Callable[[
         return worker_tasks.answers(opened, questions, options.partitions, **settings)
 
 
-def workers_here(options: EngineOptions) -> int | None:
+def local_worker_count(options: EngineOptions) -> int | None:
     """The number of Spark's workers on this machine; None if they may be on others."""
     from spark_jobs import session
 
@@ -94,7 +94,7 @@ def workers_here(options: EngineOptions) -> int | None:
 
 
 @contextmanager
-def opened(options: EngineOptions) -> Iterator[Any]:
+def session_in_background(options: EngineOptions) -> Iterator[Any]:
     """A session that starts in the background, while the caller reads the specs. If the block fails, Spark is ended."""
     from spark_jobs import java, session, spark_jvm, worker_tasks
 

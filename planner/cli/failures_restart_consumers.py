@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from msgspec import structs, to_builtins
 
-from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
+from planner.cli.engine import IN_PROCESS, EngineOptions, compute, engine_options, uses_spark
 from planner.cli.output import FILE, FOLDER, PATH, SEED, Format, format_option, refuse_given, say, show_found
 from planner.export import folder_check, output_folder, templated_files
 from planner.inputs.spec import reading
@@ -146,8 +146,8 @@ def failures(
     failure_sets = failure_simulation.all_scenarios(subject.problem, kinds, scenarios, seed)
     study = failure_simulation.study(subject.spec, subject.problem, subject.batches, failure_sets)
     # Many scenarios are computed on Spark.
-    spark = on_spark(engine, otherwise=any(each.kind not in KINDS for each in failure_sets))
-    results = failure_simulation.together(computed(engine, spark, failure_simulation.questions(study, failure_sets)))
+    spark = uses_spark(engine, otherwise=any(each.kind not in KINDS for each in failure_sets))
+    results = failure_simulation.join_rows(compute(engine, spark, failure_simulation.questions(study, failure_sets)))
     if rows is not None:
         try:
             output_folder.replace_file(rows, candidates_file.encoded(results))
@@ -198,7 +198,7 @@ def restart(path: Path, out: Path | None, at_most: int | None, form: Format, det
 
 def _groups(spec: Spec, names: Sequence[str]) -> tuple[Group, ...]:
     """The groups of these names, or all if there are none. PlannerError for a name that isn't in `consumers`."""
-    groups = group_events_and_keys.resolve(spec.consumers, spec.cluster)
+    groups = group_events_and_keys.resolve_groups(spec.consumers, spec.cluster)
     group_names = {group.name for group in groups}
     for name in names:
         if name not in group_names:
@@ -222,14 +222,14 @@ def _swept(
     spec: Spec, groups: Sequence[Group], consumers: tuple[int, int] | None, engine: EngineOptions
 ) -> ConsumersSweep:
     """The section of `--sweep`: each number of consumers with each assignor, computed here or on Spark."""
-    unit = group_events_and_keys.measure(spec.cluster)
+    unit = group_events_and_keys.load_unit(spec.cluster)
     loads = group_events_and_keys.loads(spec.cluster.topics, unit)
     study = consumers_sweep.study(groups, loads, spec.sweep.growth)
     rows = consumers_sweep.rows(groups, *(consumers or (None, None)))
     questions = [partial(consumers_sweep.evaluate, study, row) for row in rows]
     own_assignors = {row["assignor"] for row in rows if ":" in row["assignor"]}
     return consumers_sweep.summary(
-        study, computed(engine, on_spark(engine, otherwise=False), questions, assignors=own_assignors)
+        study, compute(engine, uses_spark(engine, otherwise=False), questions, assignors=own_assignors)
     )
 
 
@@ -292,7 +292,7 @@ def consumers(
     """
     if consumers and not sweep:
         raise click.UsageError("--consumers says what --sweep tries; allowed: with --sweep")
-    if on_spark(engine, otherwise=False) and not sweep:
+    if uses_spark(engine, otherwise=False) and not sweep:
         raise click.UsageError("Spark is for what --sweep tries; allowed: with --sweep, or without Spark's options")
     spec = reading.load(path)
     if not spec.consumers:

@@ -10,7 +10,7 @@ import click
 
 from planner.cli.output import FILE, PATH, echo_line, echo_page, live_options, say
 from planner.export import folder_check, folder_swap
-from planner.export.output_folder import quiet, replace_file, require_unchanged, require_unread
+from planner.export.output_folder import replace_file, require_unchanged, require_unread, say_nothing
 from planner.inputs.importers.terraform_show import left_out, targets
 from planner.inputs.spec.yaml_sections import PROFILES, REFUSED
 from planner.inputs.state.live_cluster import live_parts
@@ -131,11 +131,11 @@ def _write_files(imported: Imported, notes: tuple[str, ...], out: Path) -> Resul
     yaml_text = text(imported)
     try:
         # Both or none are written, because the old YAML doesn't fit the new state.
-        with interrupts.held():
+        with interrupts.delayed_signals():
             if state_files:
                 _require_ours(folder, out)
                 contents = folder_check.with_sums({name: content.encode() for name, content in state_files.items()})
-                folder_swap.replace(folder, contents, (), folder_swap.signatures(folder), quiet)
+                folder_swap.replace(folder, contents, (), folder_swap.signatures(folder), say_nothing)
             replace_file(out, yaml_text.encode())
     except OSError as error:
         raise SetupError(f"{out}: can't be written: {error.strerror}; what was there is as it was") from error
@@ -150,7 +150,7 @@ def _require_ours(folder: Path, out: Path) -> None:
     """
     if folder.is_dir() and not any(folder.iterdir()):
         return
-    difference = folder_check.held_to_its_list(folder) if folder.is_dir() and folder_check.listed_in(folder) else None
+    difference = folder_check.compare_with_list(folder) if folder.is_dir() and folder_check.listed_in(folder) else None
     if folder.exists() and (difference is None or difference.differences or difference.own):
         raise SetupError(
             f"{folder}: wasn't written by planner import, or was changed since; allowed: another name than {out.name}"

@@ -11,7 +11,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from planner.cli import output
-from planner.cli.engine import IN_PROCESS, EngineOptions, computed, engine_options, on_spark
+from planner.cli.engine import IN_PROCESS, EngineOptions, compute, engine_options, uses_spark
 from planner.cli.output import FILE, Format
 from planner.cli.whatif_fleet import WhatifOptions, whatif
 from planner.export import output_folder
@@ -24,8 +24,8 @@ from planner.model.balance import exact
 from planner.model.document_fields import PPM
 from planner.model.errors import PlannerError, SetupError, did_you_mean
 from planner.model.file_reading import LOAD, read_bytes
-from planner.model.formats import counted, exactly, printable
-from planner.model.load_history import About
+from planner.model.formats import counted, printable, size_and_bytes
+from planner.model.load_history import HistoryFacts
 from planner.model.spec import Spec
 from planner.plan.document import codec
 from planner.report.terminal import Detail
@@ -72,7 +72,7 @@ def load(
     if out is None:
         rows, about = load_profile_file.decoded(read_bytes(Path(files[0]), LOAD), files[0])
     else:
-        on_spark(engine, otherwise=True)
+        uses_spark(engine, otherwise=True)
         rows, about = _profile(files, _names(columns), _zone(time_zone), engine)
         content = load_profile_file.encoded(rows, about)
         output_folder.replace_file(out, content)
@@ -88,7 +88,7 @@ def load(
 
 def _profile(
     files: tuple[str, ...], names: Mapping[str, str], zone: str, options: EngineOptions
-) -> tuple[pa.Table, About]:
+) -> tuple[pa.Table, HistoryFacts]:
     with output.phases_shown(Console(stderr=True)) as phase:
         phase.begin("starting Spark")
         from spark_jobs import load_profile as job
@@ -138,7 +138,7 @@ def growth(path: Path, months: int, engine: EngineOptions, form: Format) -> int:
 
     Today and as planned, and how many more brokers would help.
     """
-    spark_wanted = on_spark(engine, otherwise=False)
+    spark_wanted = uses_spark(engine, otherwise=False)
     spec = reading.load(path)
     rated = any(part.bytes_in_per_sec for topic in spec.cluster.topics for part in topic.partitions)
     if not spec.cluster.sizes_known and not rated:
@@ -146,8 +146,8 @@ def growth(path: Path, months: int, engine: EngineOptions, form: Format) -> int:
             f"{path}: growth can't be judged without sizes or rates; allowed: cluster.state.sizes or cluster.rates"
         )
     cases = brokers_for_growth.cases(spec, months)
-    rows = computed(engine, spark_wanted, brokers_for_growth.questions(cases))
-    document = growth_report.document(spec, cases, brokers_for_growth.as_it_is(cases[0]), rows)
+    rows = compute(engine, spark_wanted, brokers_for_growth.questions(cases))
+    document = growth_report.document(spec, cases, brokers_for_growth.today_row(cases[0]), rows)
     output.show_found(form, lambda: codec.as_json(document), lambda: growth_report.view(document))
     return 0
 
@@ -196,7 +196,7 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         raise SetupError(f"{path}: {error}") from None
     if row is not None and out is not None:
         _write_row(path, spec, combinations, row, out)
-        if short := sizing_report.short(sizing.evaluate(sizing.SizingStudy.of(spec), combinations[row - 1])):
+        if short := sizing_report.reached_sentence(sizing.evaluate(sizing.SizingStudy.of(spec), combinations[row - 1])):
             output.say(f"warning: {short}")
         output.say(f"{out}: next: planner whatif {shlex.quote(str(out))}")
         return 0
@@ -204,9 +204,9 @@ def size(path: Path, row: int | None, out: Path | None, page: Path | None, engin
         output_folder.require_writable("--html", page)
         output_folder.require_unread("--html", page, reading.files_read(path, spec))
         output_folder.require_own("--html", page, "a page", output_folder.is_page)
-    spark = on_spark(engine, otherwise=len(combinations) >= MANY)
-    rows = computed(engine, spark, sizing.questions(spec, combinations), tasks_each=sizing.TASKS_EACH)
-    document = sizing_report.document(spec, combinations, sizing.as_it_is(spec), rows)
+    spark = uses_spark(engine, otherwise=len(combinations) >= MANY)
+    rows = compute(engine, spark, sizing.questions(spec, combinations), tasks_each=sizing.TASKS_EACH)
+    document = sizing_report.document(spec, combinations, sizing.today_row(spec), rows)
     if page:
         output_folder.replace_file(page, sizing_report.page(document))
     output.show_found(form, lambda: codec.as_json(document), lambda: sizing_report.view(document))
@@ -275,8 +275,8 @@ def _most_bytes(spec: Spec, broker: int, amount: str, path: Path) -> int:
     bytes_held = sum(part.size_bytes for part in parts if broker in part.replicas)
     if freed >= bytes_held:
         raise SetupError(
-            f"--for {amount}: broker {broker} holds {exactly(bytes_held)}; allowed: less than that. To empty it, "
-            f"changes.remove_brokers: [{broker}]"
+            f"--for {amount}: broker {broker} holds {size_and_bytes(bytes_held)}; allowed: less than that. To empty "
+            f"it, changes.remove_brokers: [{broker}]"
         )
     target = brokers[broker]
     # A max_disk is below the disk; one that SPEC states stays, if it is lower.

@@ -34,9 +34,9 @@ def run(load: Callable[[], click.Command], name: str, arguments: list[str] | Non
     _open_closed_streams()
     _keep_streams_readable()
     interrupts.ignore_at_exit()
-    with interrupts.watched() as watch:
+    with interrupts.interruptible() as watch:
         try:
-            interrupts.keep_freed()
+            interrupts.keep_freed_memory()
             # A large cluster has millions of objects, with hardly any cycles, so garbage collection rarely runs.
             gc.set_threshold(100_000, 50, 100)
             code = int(load().main(arguments, prog_name=name, standalone_mode=False) or 0)

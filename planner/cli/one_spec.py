@@ -21,7 +21,7 @@ from planner.export.templated_files import files as rendered
 from planner.inputs.spec import reading
 from planner.inputs.yaml_source import decode, read_yaml
 from planner.model import file_reading
-from planner.model.build_problem import assigned
+from planner.model.build_problem import with_replica_lists
 from planner.model.errors import Finding, PlannerError, SetupError, SpecError
 from planner.model.formats import counted
 from planner.model.spec import ReportSections, Spec
@@ -61,7 +61,7 @@ class SpecJob:
     folder: Path
 
 
-def loaded(path: Path) -> Spec:
+def load_spec(path: Path) -> Spec:
     """The spec to plan from. SpecError if its state is of the future."""
     spec = reading.load(path)
     try:
@@ -76,7 +76,7 @@ def loaded(path: Path) -> Spec:
 
 def alternatives(job: SpecJob, candidates: int | None, seed: int | None) -> tuple[Alternative, ...]:
     """The alternatives of a spec. The command line takes precedence over the YAML. The folder is checked too."""
-    spec = loaded(job.spec)
+    spec = load_spec(job.spec)
     output_folder.check(job.folder)
     count = spec.sweep.candidates if candidates is None else candidates
     swept = replace(spec.sweep, candidates=count, seed=spec.sweep.seed if seed is None else seed)
@@ -109,7 +109,7 @@ def with_sections(spec: Spec, plan: Plan) -> Plan:
     sections, changed = spec.report, with_variant(spec, plan.choice.variant)
     consumers = None
     if sections.consumers:
-        groups = group_events_and_keys.resolve(changed.consumers, changed.cluster)
+        groups = group_events_and_keys.resolve_groups(changed.consumers, changed.cluster)
         consumers = consumers_report.section(ConsumersQuestion(changed, groups, {}, plan=plan))
     complete = structs.replace(
         plan,
@@ -125,13 +125,13 @@ def pages_of(plan: Plan) -> tuple[View, ...]:
     views = list[View]()
     if plan.failures:
         kinds = ", ".join(failures_report.kind_name(kind.of) for kind in plan.failures.kinds)
-        of_failures = (failures_report.shown_of(plan.failures, plan.plan_id),)
+        of_failures = (failures_report.view_section(plan.failures, plan.plan_id),)
         views.append(View(f"What breaks if brokers fail ({kinds})", of_failures, source="planner failures"))
     if plan.growth:
-        months, of_growth = counted(plan.growth.months, "month"), (growth_report.shown_of(plan.growth),)
+        months, of_growth = counted(plan.growth.months, "month"), (growth_report.view_section(plan.growth),)
         views.append(View(f"How long the cluster lasts ({months})", of_growth, source="planner growth"))
     if plan.consumers:
-        groups, of_groups = counted(len(plan.consumers.groups), "group"), consumers_report.shown_of(plan.consumers)
+        groups, of_groups = counted(len(plan.consumers.groups), "group"), consumers_report.view_sections(plan.consumers)
         views.append(View(f"Consumers ({groups})", of_groups, source="planner consumers"))
     return tuple(views)
 
@@ -141,7 +141,7 @@ def _failures(spec: Spec, plan: Plan) -> FailuresSection:
     subject = Subject.of(spec, plan)
     scenarios = failure_simulation.all_scenarios(subject.problem, spec.report.failures, MOST, spec.sweep.seed)
     study = failure_simulation.study(subject.spec, subject.problem, subject.batches, scenarios)
-    rows = failure_simulation.together(each() for each in failure_simulation.questions(study, scenarios))
+    rows = failure_simulation.join_rows(each() for each in failure_simulation.questions(study, scenarios))
     section = failures_report.section(subject, scenarios, rows)
     ends_only = [
         structs.replace(row, states=tuple(each for each in row.states if each.state in (TODAY, PLANNED)))
@@ -156,10 +156,10 @@ def _growth(spec: Spec, plan: Plan, months: int) -> GrowthSection:
     If no broker gets full in that plan, no more brokers are tried.
     """
     base, *larger_cases = brokers_for_growth.cases(spec, months)
-    planned = brokers_for_growth.given(base, assigned(base.forecast.problem, plan.replica_lists))
+    planned = brokers_for_growth.row_of(base, with_replica_lists(base.forecast.problem, plan.replica_lists))
     cases = [base] if planned["first"] < 0 else [base, *larger_cases]
     rows = [planned, *(brokers_for_growth.evaluate(each) for each in cases[1:])]
-    return growth_report.section(spec, cases, brokers_for_growth.as_it_is(base), rows)
+    return growth_report.section(spec, cases, brokers_for_growth.today_row(base), rows)
 
 
 def rendered_files(plan: Plan) -> dict[str, bytes]:
@@ -208,7 +208,7 @@ class SpecFacts(NamedTuple):
     only_here: bool
 
 
-def planned(read_spec: ReadSpec) -> bytes | PlannerError:
+def plan_spec(read_spec: ReadSpec) -> bytes | PlannerError:
     """Sweeps a spec that has been read, chooses its plan and renders it. Returns `PlanFiles`, pickled for a file.
 
     An error in the spec is returned, not raised.
@@ -224,7 +224,7 @@ def planned(read_spec: ReadSpec) -> bytes | PlannerError:
 
 
 @dataclass(frozen=True)
-class Steps:
+class FleetSteps:
     """The two steps for each spec of a fleet, by number. A step returns an error in the spec.
 
     Specs that were read, and plans, are files in `folder`. A step may be repeated if its worker dies.
@@ -253,7 +253,7 @@ class Steps:
 
     def plan(self, number: int) -> PlannerError | None:
         """Plans a spec that has been read."""
-        return self.keep(number, planned(pickle.loads(self.pickled(number))))
+        return self.keep(number, plan_spec(pickle.loads(self.pickled(number))))
 
     def keep(self, number: int, pickled: bytes | PlannerError) -> PlannerError | None:
         """Writes a spec's pickled plan to its file; returns an error as it is."""

@@ -20,7 +20,7 @@ from planner.model.cluster import NUMBER, Topic, brokers_holding
 from planner.model.document_fields import LARGEST_ID
 from planner.model.errors import InfeasibleError, did_you_mean
 from planner.model.formats import counted, ranges, replica_assignment, replica_list
-from planner.report.view import Column, Joined, Lines, Name, Table, Value, View, ViewSection, told
+from planner.report.view import Column, Joined, Lines, Name, Table, Value, View, ViewSection, visible
 from planner.strategies import kafka_classic, kafka_striped
 from planner.strategies.kafka_classic import Brokers
 from planner.whatif import explain_seeds
@@ -303,7 +303,7 @@ def seeds_view(explanations: Sequence[Explanation]) -> View:
     counts = Counter(each.verdict for each in explanations)
     verdicts = [f"{counts[verdict]} {words}" for verdict, (_, words) in _VERDICTS.items() if counts[verdict]]
     summary = f"{counted(len(explanations), 'topic')}: {', '.join(verdicts)}"
-    blocks = told(Table("topic", explanations, columns), Lines(lines), Lines((*more_lines, summary), bulleted=False))
+    blocks = visible(Table("topic", explanations, columns), Lines(lines), Lines((*more_lines, summary), bulleted=False))
     return View("", (ViewSection("", blocks),))
 
 

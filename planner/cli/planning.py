@@ -77,7 +77,7 @@ def validate(specs: tuple[Path, ...]) -> int:
     files = whatif_fleet.specs_of(specs)
 
     def checked(number: int) -> None:
-        one_spec.loaded(files[number])
+        one_spec.load_spec(files[number])
         output.echo_line(f"{files[number]}: valid")
 
     whatif_fleet.each_of(files, checked)
@@ -173,9 +173,9 @@ def adopt(
     code 1; one that is beyond a limit with exit code 3. The report says how much more than necessary it copies.
     """
     folder = out if out is not None else Path(f"{reassignment.stem}.adopted.plan")
-    spec = one_spec.loaded(path)
+    spec = one_spec.load_spec(path)
     output_folder.check(folder)
-    adopted = adopted_plan.adopted(given_reassignment.read(reassignment), spec, path.as_posix())
+    adopted = adopted_plan.adopt(given_reassignment.read(reassignment), spec, path.as_posix())
     planned = one_spec.with_report_sections(path, spec, adopted.planned)
     plan = planned.plan
     files = one_spec.files_of(plan, one_spec.unrendered_files(planned, adopted.rows))

@@ -11,7 +11,7 @@ import click
 
 from planner.approval import plan_check, plan_diff, resumed_plan
 from planner.approval.changes_since_plan import Sources, read_now, with_load
-from planner.approval.plan_check import Checked, Wanted
+from planner.approval.plan_check import CheckOptions, CheckResult
 from planner.cli import one_spec, output
 from planner.cli.failures_restart_consumers import rendered
 from planner.cli.output import Format
@@ -25,7 +25,7 @@ from planner.plan import bound_json, bound_section, headline, plan_file
 from planner.plan.document.plan_types import RESTART_FILE, Plan
 from planner.report import run_journal
 from planner.report.terminal import Detail
-from planner.report.view import Column, Lines, Name, Table, View, ViewSection, told
+from planner.report.view import Column, Lines, Name, Table, View, ViewSection, visible
 
 _LONGEST_LINE = 400
 
@@ -83,7 +83,7 @@ def diff_view(difference: dict[str, Any]) -> View:
         ViewSection(f"{title} ({number(count)})", (Lines([Name(line, _LONGEST_LINE) for line in lines]),), folded=True)
         for title, count, lines in plan_diff.sections(difference)
     )
-    sections = (ViewSection("", told(figures)), *lists)
+    sections = (ViewSection("", visible(figures)), *lists)
     return View(plan_diff.verdict(difference), sections, tuple(plan_diff.first_steps(difference)))
 
 
@@ -139,7 +139,7 @@ def check(
     """
     if strict and not plan.is_dir():
         raise click.UsageError(f"--strict judges the files of a folder, and {plan} isn't one; allowed: its folder")
-    wanted = Wanted(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
+    wanted = CheckOptions(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
     if plan.name == RESTART_FILE or ((plan / RESTART_FILE).is_file() and not (plan / "plan.json").exists()):
         of_plans = {"--state or --bootstrap-servers": sources.any, "--strict-state": strict_state, "--bound": bound}
         return check_restart(plan, wanted, form, {**of_plans, "--now": now is not None})
@@ -147,7 +147,7 @@ def check(
     _show_checked(checked, form, _approved_lines(plan, checked))
     if bound:
         show = output.say if form == "json" else output.echo_line
-        show(f"{plan}: {_bound_proof(plan, checked.made)}")
+        show(f"{plan}: {_bound_proof(plan, checked.plan_or_restart)}")
     return 0
 
 
@@ -155,7 +155,7 @@ def _bound_proof(path: Path, plan: Plan) -> str:
     """What the plan's bound proves. PlannerError if the plan has none, if it doesn't hold, or if the plan states other
     figures than its own partitions give.
     """
-    for key, stated, recounted in bound_section.counted_again(plan):
+    for key, stated, recounted in bound_section.recount(plan):
         if stated != recounted:
             raise StalePlanError(f"{path}: $.{key} is {stated:,}; counted again from $.partitions: {recounted:,}")
     if plan.headline != (line := headline.first_line(plan)):
@@ -180,18 +180,18 @@ def _bound_proof(path: Path, plan: Plan) -> str:
     )
 
 
-def check_restart(path: Path, wanted: Wanted, form: Literal["text", "json"], of_plans: Mapping[str, bool]) -> int:
+def check_restart(path: Path, wanted: CheckOptions, form: Literal["text", "json"], of_plans: Mapping[str, bool]) -> int:
     """Checks a restart's folder by its restart.json, and prints the result. UsageError for options only for plans."""
     if plan_options := [name for name, is_given in of_plans.items() if is_given]:
         live = of_plans["--state or --bootstrap-servers"]
         hint = "; restart.yml compares the cluster with the steps before anything restarts" if live else ""
         raise click.UsageError(f"{plan_options[0]} is for plans, and {path} is a restart{hint}")
     checked = plan_check.check_restart(path, rendered, wanted)
-    _show_checked(checked, form, unchanged(path, f"restart {checked.made.restart_id[:12]}", checked.held))
+    _show_checked(checked, form, unchanged(path, f"restart {checked.plan_or_restart.restart_id[:12]}", checked.folder))
     return 0
 
 
-def _show_checked(checked: Checked[Any], form: Literal["text", "json"], approved: Iterator[str]) -> None:
+def _show_checked(checked: CheckResult[Any], form: Literal["text", "json"], approved: Iterator[str]) -> None:
     """Prints what was checked, and raises an error for refusals. JSON includes them, so it is printed before that."""
     if form == "json":
         output.echo_json(plan_check.document(checked))
@@ -210,18 +210,18 @@ def unchanged(path: Path, name: str, folder_check: FolderCheck | None) -> Iterat
         yield from (f"  {line}" for line in first_lines([*map(str, folder_check.own)], plan_check.LINES_SHOWN))
 
 
-def _approved_lines(path: Path, checked: Checked[Plan]) -> Iterator[str]:
+def _approved_lines(path: Path, checked: CheckResult[Plan]) -> Iterator[str]:
     """The lines that `check` prints about an approved plan: what was checked, and what couldn't be checked."""
-    plan = checked.made
+    plan = checked.plan_or_restart
     step = headline.first_step(plan)
     yield from [step] if step else []
-    yield from unchanged(path, f"plan {plan.plan_id[:12]}", checked.held)
+    yield from unchanged(path, f"plan {plan.plan_id[:12]}", checked.folder)
     yield from [f"valid until {plan.valid_until}"] if plan.valid_until else []
     if checked.fit is not None:
         yield f"fits the cluster now: {checked.fit.progress()}"
         if not checked.fit.brokers_known:
             yield "not checked: which brokers are live and in which racks (no source says)"
-        yield from (f"note: {line}" for line in first_lines([*map(str, checked.fit.told)], plan_check.LINES_SHOWN))
+        yield from (f"note: {line}" for line in first_lines([*map(str, checked.fit.notes)], plan_check.LINES_SHOWN))
     yield from checked.since.sentences() if checked.since is not None else ()
 
 
@@ -270,13 +270,15 @@ def resume(
             f"--out {out}: has the rollback of what is applied already; allowed: another folder than {plan}'s"
         )
     # An expired plan may be resumed, because the rest is a new plan that needs its own approval.
-    checked = plan_check.check(plan, Sources(), one_spec.rendered_files, Wanted(now=datetime.min.replace(tzinfo=UTC)))
+    checked = plan_check.check(
+        plan, Sources(), one_spec.rendered_files, CheckOptions(now=datetime.min.replace(tzinfo=UTC))
+    )
     plan_check.require_none(checked.refusals)
     output_folder.check(out)
-    state_now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.made.partitions))
+    state_now = read_now(sources, with_log_dirs=any(row.log_dirs for row in checked.plan_or_restart.partitions))
     if load is not None:
         state_now = with_load(state_now, load)
-    new_plan = resumed_plan.resumed(checked.made, state_now, captured_at=captured_at, leave_moved=leave_moved)
+    new_plan = resumed_plan.resume(checked.plan_or_restart, state_now, captured_at=captured_at, leave_moved=leave_moved)
     files = output_folder.write(out, one_spec.files_of(new_plan, {}), output.say)
     show_plan(new_plan, form, detail, out, len(files))
     return 2 if detailed_exitcode and new_plan.has_something_to_do else 0

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from rich.console import Console
 
 from planner.cli import one_spec
-from planner.cli.engine import EngineOptions, on_spark, opened, workers_here
-from planner.cli.one_spec import PlanFiles, SpecFacts, SpecJob, Steps, planned
+from planner.cli.engine import EngineOptions, local_worker_count, session_in_background, uses_spark
+from planner.cli.one_spec import FleetSteps, PlanFiles, SpecFacts, SpecJob, plan_spec
 from planner.cli.output import Phases, phases_shown
 from planner.export import output_folder
 from planner.export.folder_swap import Say
@@ -74,14 +74,14 @@ def whatif_fleet(
     Returns `summarize` of each plan, called after it is written, so that the plans themselves needn't stay in memory.
     """
     without_pandas()
-    spark = on_spark(options, otherwise=True)
+    spark = uses_spark(options, otherwise=True)
     jobs = jobs_of(arguments, options.out)
     say = partial(errors.print, markup=False, emoji=False, highlight=False, soft_wrap=True)
     with phases_shown(errors) as phase:
         make: Callable[..., Generator[PlanFiles, None, None]] = partial(_make_here, spark=spark)
         # If each worker gets at least two specs, workers take whole specs. With fewer, they share the candidates, so
         # that all take equally long. The number of workers elsewhere is known only once the session is open.
-        if spark and len(jobs) >= 2 * ((local_workers := workers_here(options)) or 1):
+        if spark and len(jobs) >= 2 * ((local_workers := local_worker_count(options)) or 1):
             make = _make_by_workers if local_workers else _make_on_cluster
         try:
             with closing(make(jobs, options, phase)) as plans:
@@ -100,7 +100,7 @@ def _make_here(
     with ExitStack() as stack:
         sweep: Sweeper = partial(_swept_here, phase=phase)
         if spark:
-            sweep = partial(_swept_on, stack.enter_context(opened(options)), options, phase)
+            sweep = partial(_swept_on, stack.enter_context(session_in_background(options)), options, phase)
         phase.begin("reading the state")
         alternatives = each_of(
             [job.spec for job in jobs],
@@ -133,8 +133,8 @@ def _make_by_workers(
     """Reads and plans every spec as a whole in one of Spark's workers, or in this process until they are ready."""
     from spark_jobs import fleet
 
-    with interrupts.temporary_folder("planner-fleet-") as folder, opened(options) as session:
-        steps = Steps(jobs, options.candidates, options.seed, folder)
+    with interrupts.temporary_folder("planner-fleet-") as folder, session_in_background(options) as session:
+        steps = FleetSteps(jobs, options.candidates, options.seed, folder)
         refused = fleet.specs_beside(
             session,
             (steps.read_spec, steps.plan),
@@ -155,10 +155,10 @@ def _make_on_cluster(
     """Reads every spec in this process, and plans it as a whole in one of Spark's workers, which lack its files."""
     from spark_jobs import fleet, worker_tasks
 
-    with interrupts.temporary_folder("planner-fleet-") as folder, opened(options) as session:
+    with interrupts.temporary_folder("planner-fleet-") as folder, session_in_background(options) as session:
         session.submit(worker_tasks.cores, more=True)
         phase.begin("reading the state")
-        steps, numbers = Steps(jobs, options.candidates, options.seed, folder), range(len(jobs))
+        steps, numbers = FleetSteps(jobs, options.candidates, options.seed, folder), range(len(jobs))
         facts = _checked(jobs, [steps.read_spec(number) for number in numbers])
         if len(jobs) < 2 * session.result():
             alternatives = [pickle.loads(steps.pickled(number)).alternatives for number in numbers]
@@ -168,7 +168,7 @@ def _make_on_cluster(
         refused = dict[int, PlannerError | None]()
 
         def plan(spark: Any) -> None:
-            for number, outcome in fleet.sent(spark, planned, remote_numbers, steps.pickled, options.partitions):
+            for number, outcome in fleet.sent(spark, plan_spec, remote_numbers, steps.pickled, options.partitions):
                 refused[number] = steps.keep(number, outcome)
                 phase.count("planning specs", len(refused), len(jobs))
 

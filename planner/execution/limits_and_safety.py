@@ -9,7 +9,17 @@ from planner.model.build_problem import brokers_after
 from planner.model.cluster import ANY
 from planner.model.document_fields import PPM, BrokerId, Count, Section, SpecLimits, doc
 from planner.model.errors import UnsafePlanError
-from planner.model.formats import beside, counted, duration, exactly, gap_shown, number, percent, size, stated
+from planner.model.formats import (
+    as_stated,
+    counted,
+    duration,
+    gap_shown,
+    number,
+    percent,
+    size,
+    size_and_bytes,
+    size_like,
+)
 from planner.model.spec import LIMIT_FIELDS, OF_RACKS, OF_SIZES, Spec
 
 # Why nothing is written: a limit of the YAML is exceeded, a throttle can't work, or a broker is cordoned.
@@ -180,7 +190,7 @@ def overfull_today(spec: Spec, costs: Costs) -> list[str]:
     """
     return [
         f"broker {peak.broker} holds {size(peak.size_bytes)} today, above limits.disk_used "
-        f"({stated(_allowed(spec, peak))}); "
+        f"({as_stated(_allowed(spec, peak))}); "
         "no batch makes it fuller"
         for peak in costs.peaks
         if spec.cluster.sizes_known and not peak.batch and _allowed(spec, peak) < peak.size_bytes
@@ -248,11 +258,11 @@ def _overfull(spec: Spec, peak: Peak) -> str:
     share = (
         ", its capacity.disk"
         if limit_ppm is None
-        else f" ({percent(limit_ppm / 10_000)} of capacity.disk, {stated(peak.disk_bytes or 0)})"
+        else f" ({percent(limit_ppm / 10_000)} of capacity.disk, {as_stated(peak.disk_bytes or 0)})"
     )
     return (
-        f"limits.disk_used: broker {peak.broker} holds {exactly(peak.size_bytes)} in batch "
-        f"{peak.batch}, allowed: at most {stated(_allowed(spec, peak))}{share}; "
+        f"limits.disk_used: broker {peak.broker} holds {size_and_bytes(peak.size_bytes)} in batch "
+        f"{peak.batch}, allowed: at most {as_stated(_allowed(spec, peak))}{share}; "
         "no other order of the batches was found that keeps within it"
     )
 
@@ -263,8 +273,8 @@ def _never_complete(stuck: Sequence[CopyFlow], throttle_bytes_per_sec: int | Non
     others = f", nor {len(stuck) - 1} other pairs of a broker and a batch" if len(stuck) > 1 else ""
     produced, remark = worst.produced_bytes_per_sec, ", which is enough for all of them" if len(stuck) > 1 else ""
     return (
-        f"execution.throttle: {stated(throttle_bytes_per_sec or 0)}/s never lets batch {worst.batch} complete{others}: "
-        f"in it, producers alone write {size(produced)}/s to the partitions that broker {worst.broker} "
+        f"execution.throttle: {as_stated(throttle_bytes_per_sec or 0)}/s never lets batch {worst.batch} complete"
+        f"{others}: in it, producers alone write {size(produced)}/s to the partitions that broker {worst.broker} "
         f"{_WHAT[worst.side]}; allowed: above {size(produced)}/s ({produced} bytes/s){remark}"
     )
 
@@ -296,8 +306,8 @@ def gate_cells(key: str, value: int, limit: int, broker: int | None) -> tuple[st
         needed = gate_amount(key, value) if limit >= 100 else f"{value / 10_000:.4g} %"
         return needed, f"{limit / 10_000:g} %"
     if key in GATES_ON_RATES:
-        return f"{beside(value, limit)}/s", f"{stated(limit)}/s"
+        return f"{size_like(value, limit)}/s", f"{as_stated(limit)}/s"
     if key not in GATES_ON_BYTES:
         return f"{gate_amount(key, value)}{on_broker}", gate_amount(key, limit)
     # The limit as written, and the plan's value in the same unit.
-    return f"{beside(value, limit)}{on_broker}", stated(limit)
+    return f"{size_like(value, limit)}{on_broker}", as_stated(limit)

@@ -17,7 +17,7 @@ from planner.model.spec import BatchRules
 from planner.model.together import without_common_broker
 from planner.scoring import independent_check
 from planner.scoring.broker_loads import leaders_after
-from planner.scoring.score import adding
+from planner.scoring.score import added_replicas
 
 
 def changes(problem: Problem, assignment: IntArray) -> tuple[PartitionChange, ...]:
@@ -64,7 +64,7 @@ def with_down(changed: Iterable[PartitionChange], problem: Problem) -> tuple[Par
 
 def bytes_in_and_out(problem: Problem, assignment: IntArray) -> tuple[LongArray, LongArray]:
     """Bytes that each broker (B,) copies in, and bytes that others copy from it as today's leader."""
-    rows, slots = np.nonzero(adding(problem, assignment))
+    rows, slots = np.nonzero(added_replicas(problem, assignment))
     count, copied = len(problem.broker_ids), problem.size_bytes[rows]
     return sums_at(count, assignment[rows, slots], copied), sums_at(count, problem.copied_from[rows], copied)
 

@@ -18,7 +18,7 @@ from planner.model.document_fields import DerivedRow
 from planner.model.formats import size
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import BatchRules, Execution, Spec
-from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
+from planner.scoring.broker_loads import MEASURES, leaders_after, measure_count, on_all_brokers
 
 # The rate to which Kafka's documentation throttles an expansion. It leaves room on a network of 1 Gbit/s (125 MB/s) and
 # on a network disk of 125 MB/s. Confluent's balancers use 10 MB/s; Cruise Control sets none.
@@ -107,7 +107,7 @@ def _free_rate(spec: Spec, problem: Problem, assignment: IntArray) -> tuple[int,
     rate = max(quarter := rate_left[least] // NETWORK_SHARE // _MEGABYTE, 1) * _MEGABYTE
     if len(networks) < len(brokers) and rate > THROTTLE_BYTES_PER_SEC:
         return THROTTLE_BYTES_PER_SEC, kafka_rate.format("not every broker")
-    rates_known = measured(problem) == len(MEASURES)
+    rates_known = measure_count(problem) == len(MEASURES)
     share = "a quarter" if quarter else "the lowest default, although that is more than a quarter"
     network = f"broker {least}'s network"
     if rates_known:

@@ -176,7 +176,7 @@ class FolderCheck:
     files: int = 0
 
 
-def held(expected: Mapping[str, str], actual: Mapping[str, FolderEntry]) -> FolderCheck:
+def compare_folder(expected: Mapping[str, str], actual: Mapping[str, FolderEntry]) -> FolderCheck:
     """Compares a folder's files with the digests of the expected files, both by relative path."""
     findings = sorted(_findings(expected, actual), key=lambda each: each.path)
     needed = _folders_of(path for path in expected if not is_operators(path, added=False))
@@ -188,12 +188,12 @@ def held(expected: Mapping[str, str], actual: Mapping[str, FolderEntry]) -> Fold
     )
 
 
-def held_to_its_list(folder: Path) -> FolderCheck:
+def compare_with_list(folder: Path) -> FolderCheck:
     """Compares a folder with its own SHA256SUMS; without that file, finds only files in the operator's places."""
     digests, actual = listed_in(folder), entries(folder)
     if not digests:
-        return FolderCheck(own=held({}, actual).own)
-    return held(digests | {SUMS: actual[SUMS].sha256 or ""}, actual)
+        return FolderCheck(own=compare_folder({}, actual).own)
+    return compare_folder(digests | {SUMS: actual[SUMS].sha256 or ""}, actual)
 
 
 def _findings(expected: Mapping[str, str], actual: Mapping[str, FolderEntry]) -> Iterator[FileFinding]:

@@ -66,7 +66,7 @@ def replace(
         for path, content in files.items():
             (new / path).parent.mkdir(parents=True, exist_ok=True)
             (new / path).write_bytes(content)
-            interrupts.let_in()
+            interrupts.raise_delayed()
         for path in own:
             _carry(target / path, new / path)
         (staging / JOURNAL).write_text(json.dumps({"new": new.stat().st_ino, "seen": old_signatures}), encoding="utf-8")
@@ -76,7 +76,7 @@ def replace(
             target.rename(old)
             new.rename(target)
     finally:
-        settle(staging, target, say)
+        complete_swap(staging, target, say)
 
 
 def _carry(source: Path, goal: Path) -> None:
@@ -110,7 +110,7 @@ def exchange(first: Path, second: Path) -> bool:
     return not failed
 
 
-def left_behind(target: Path) -> Iterator[Path]:
+def abandoned_staging_folders(target: Path) -> Iterator[Path]:
     """The staging folders of runs that were killed; only the holder of the lock may call this."""
     name = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}")
     for path in sorted(target.parent.iterdir()):
@@ -119,7 +119,7 @@ def left_behind(target: Path) -> Iterator[Path]:
             yield path
 
 
-def settle(staging: Path, target: Path, say: Say, *, killed: bool = False) -> None:
+def complete_swap(staging: Path, target: Path, say: Say, *, killed: bool = False) -> None:
     """Complete a swap, wherever it was interrupted; `say` gets a line for each unusual event.
 
     If there is no folder at `target`, the old one is put back. Operator's files that changed in the old folder during

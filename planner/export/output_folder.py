@@ -68,11 +68,11 @@ def check(folder: Path, kind: str = PLAN) -> None:
             raise PermissionError(errno.EACCES, f"no permission to write to {existing}")
 
 
-def quiet(_: str) -> None:
+def say_nothing(_: str) -> None:
     """Says nothing."""
 
 
-def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> tuple[str, ...]:
+def write(folder: Path, files: Mapping[str, bytes], say: Say = say_nothing) -> tuple[str, ...]:
     """Make `folder` hold `files` (relative POSIX path → bytes) and the operator's own; replaces an earlier plan.
 
     Returns the files' paths. `say` gets a line if it waits for another writer, or if an earlier writer was killed.
@@ -83,15 +83,15 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> tuple[s
         parts = PurePosixPath(path).parts
         if not parts or parts[0] == "/" or ".." in parts:
             raise ValueError(f"not a path inside the output folder: {path!r}")
-    with interrupts.held(), _refusal(folder):
+    with interrupts.delayed_signals(), _refusal(folder):
         target = folder.resolve()
         _require_no_template(target, folder)
         _require_replaceable(target, folder, files)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with turn(target, say) as has_lock:
+        with folder_lock(target, say) as has_lock:
             # Without locks, a staging folder may be that of a killed run or of a running one.
-            for staging in folder_swap.left_behind(target) if has_lock else ():
-                folder_swap.settle(staging, target, say, killed=True)
+            for staging in folder_swap.abandoned_staging_folders(target) if has_lock else ():
+                folder_swap.complete_swap(staging, target, say, killed=True)
             _require_replaceable(target, folder, files)
             old_signatures = folder_swap.signatures(target)
             folder_swap.replace(target, files, _operators_own(target, folder), old_signatures, say)
@@ -99,7 +99,7 @@ def write(folder: Path, files: Mapping[str, bytes], say: Say = quiet) -> tuple[s
 
 
 @contextmanager
-def turn(target: Path, say: Say) -> Iterator[bool]:
+def folder_lock(target: Path, say: Say) -> Iterator[bool]:
     """Hold the lock of a folder, whose parent must exist; yields False if the file system has no locks.
 
     `say` gets a line if another writer holds the lock. SetupError if that lasts longer than any write.
@@ -136,7 +136,7 @@ def _locked(file: Path, target: Path, say: Say) -> int | None:
         if is_locked is False and not has_said:
             say(f"{target}: another planner writes it; waiting up to {_PATIENCE_SECONDS:.0f} s")
             has_said = True
-        interrupts.let_in()
+        interrupts.raise_delayed()
         if time.monotonic() > until:
             raise SetupError(f"{target}: another process still holds {file}; nothing was changed")
         time.sleep(_PAUSE_SECONDS)
@@ -211,7 +211,7 @@ def _operators_own(target: Path, folder: Path) -> tuple[str, ...]:
     """The operator's own files in an earlier plan's folder; SetupError for other files that would be lost."""
     if not target.is_dir():
         return ()
-    difference, listed_digests = folder_check.held_to_its_list(target), folder_check.listed_in(target)
+    difference, listed_digests = folder_check.compare_with_list(target), folder_check.listed_in(target)
     if extra := [each.path for each in difference.differences if each.path not in listed_digests]:
         raise SetupError(f"{folder}: holds {extra[0]!r}, which isn't part of the plan and would be lost; move it away")
     if any(each.path == _SETTINGS and each.sha256 is not None for each in difference.differences):
@@ -307,7 +307,7 @@ def replace_file(path: Path, content: bytes) -> None:
         if goal.exists() and not goal.is_file():
             goal.write_bytes(content)
             return
-        with interrupts.held():
+        with interrupts.delayed_signals():
             handle, staged = tempfile.mkstemp(prefix=f".{goal.name}.", dir=goal.parent)
             try:
                 with os.fdopen(handle, "wb") as file:

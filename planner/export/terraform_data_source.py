@@ -68,7 +68,7 @@ def described(plan: Plan) -> dict[str, str]:
         "cluster": plan.cluster.name,
         "complete": "false" if plan.unfinished else "true",
         "created_topics": json_text(created, separators=(",", ":")),
-        "headline": headline.whole(plan),
+        "headline": headline.first_sentences(plan),
         "has_changes": "true" if plan.has_something_to_do else "false",
         "bytes_moved": str(chosen.bytes_moved) if plan.cluster.sizes_known else "",
         "replicas_moved": str(chosen.replicas_moved),

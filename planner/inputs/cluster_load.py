@@ -15,7 +15,15 @@ from planner.model import load_history
 from planner.model.cluster import Cluster, Partition, PartitionKey, Topic
 from planner.model.document_fields import PPM, StatedRateRow
 from planner.model.formats import counted
-from planner.model.load_history import HOURS_OF_WEEK, About, Span, WeekOfLoad, topic_ends, topic_growth, topics_of
+from planner.model.load_history import (
+    HOURS_OF_WEEK,
+    HistoryFacts,
+    Span,
+    WeekOfLoad,
+    topic_ends,
+    topic_growth,
+    topics_of,
+)
 from planner.model.problem import FloatArray
 from planner.model.spec import Rate, first_rule, matches_any
 
@@ -45,11 +53,11 @@ class ClusterLoad:
 
     partitions: Mapping[PartitionKey, PartitionLoad]
     growth: tuple[Rate, ...]
-    about: About
+    about: HistoryFacts
     at_end: Mapping[str, int]
 
 
-def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
+def cluster_load(rows: pa.Table, about: HistoryFacts) -> ClusterLoad:
     """The load in a profile's rows (PROFILE_SCHEMA). A topic's growth is its partitions' mean, weighted by rates in."""
     columns = (rows[name].to_pylist() for name in ("size_bytes", "bytes_in_per_sec_mean", "bytes_out_per_sec_mean"))
     loads = dict(zip(_profile_keys(rows), map(PartitionLoad, *columns), strict=True))
@@ -64,7 +72,7 @@ def cluster_load(rows: pa.Table, about: About) -> ClusterLoad:
     return ClusterLoad(loads, rising, about, ends)
 
 
-def week_of_load(rows: pa.Table, about: About) -> WeekOfLoad:
+def week_of_load(rows: pa.Table, about: HistoryFacts) -> WeekOfLoad:
     """The hours of the week in a profile's rows (PROFILE_SCHEMA). Each row has all hours; some may be null."""
     means = [_numbers(rows[f"bytes_{way}_per_sec_mean"]) for way in ("in", "out")]
     hours = [_numbers(pc.list_flatten(rows[f"hours_{way}"])).reshape(-1, HOURS_OF_WEEK) for way in ("in", "out")]
@@ -148,20 +156,20 @@ def _with_rates(
     return replace(topic, partitions=tuple(rated))
 
 
-def of_means(at_end: Mapping[str, int], stated_rates: Sequence[StatedRateRow]) -> Mapping[str, int]:
+def unstated_ends(at_end: Mapping[str, int], stated_rates: Sequence[StatedRateRow]) -> Mapping[str, int]:
     """`at_end` without the topics whose rates in and out the YAML states as a whole: stated rates are today's."""
     topic_rates = [each for each in stated_rates if each.partition is None]
     with_rules = ((name, ppm, first_rule(name, topic_rates)) for name, ppm in at_end.items())
     return {name: ppm for name, ppm, rule in with_rules if rule is None or rule.bytes_out_per_sec is None}
 
 
-def unsized(topics: Sequence[Topic], load: ClusterLoad) -> int:
+def count_without_size(topics: Sequence[Topic], load: ClusterLoad) -> int:
     """The number of partitions whose size the profile doesn't have."""
     loads = map(load.partitions.get, _cluster_keys(topics))
     return sum(each is None or each.size_bytes is None for each in loads)
 
 
-def misfit(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | None:
+def mismatch_message(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | None:
     """The message if a profile can't belong to this cluster, with what is allowed; None if it can."""
     rows = [(topic.name, partition) for topic in topics for partition in topic.partitions]
     pairs = [
@@ -202,7 +210,7 @@ def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def outgrown(cluster: Cluster, at_end: Mapping[str, int], history: Span) -> tuple[str, ...]:
+def growth_warning(cluster: Cluster, at_end: Mapping[str, int], history: Span) -> tuple[str, ...]:
     """A plan's warning if topics are written far faster than the means of their profile, which the plan is for.
 
     What the YAML states for a whole topic isn't a mean of the profile.

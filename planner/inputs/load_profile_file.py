@@ -25,15 +25,15 @@ from planner.inputs.load_profile_statistics import (
     SOURCES,
     VALUE_COUNTS,
     Statistics,
-    added_up,
     growth,
     hourly_means,
-    noted,
+    sizes_and_counts,
     statistics,
+    sums_by_hour,
 )
 from planner.model.errors import PlannerError, one_line
 from planner.model.formats import percent
-from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, About, Findings, Span, topics_of
+from planner.model.load_history import HOUR_SECONDS, HOURS_OF_WEEK, Findings, HistoryFacts, Span, topics_of
 from planner.model.problem import FloatArray
 
 VERSION = 1
@@ -81,8 +81,8 @@ _ALLOWED = "allowed: what planner load writes"
 
 def judged(topics: pa.Array, partitions: pa.Array, parts: pa.ListArray, span: Span) -> pa.RecordBatch:
     """Rows (JUDGED_SCHEMA) of K partitions from their blocks (see `load_profile_statistics`)."""
-    in_sums, in_counts, out_sums, out_counts, sampled = added_up(parts, span)
-    facts = noted(parts)
+    in_sums, in_counts, out_sums, out_counts, sampled = sums_by_hour(parts, span)
+    facts = sizes_and_counts(parts)
     hourly_in, hourly_out = hourly_means(in_sums, in_counts), hourly_means(out_sums, out_counts)
     first_hour, last_hour = sampled.argmax(axis=1), span.hours - 1 - sampled[:, ::-1].argmax(axis=1)
     # For each hour with samples, the number of hours without samples since the last hour with some.
@@ -128,7 +128,7 @@ def _hours(week: FloatArray) -> pa.Array:
     return pa.ListArray.from_arrays(np.arange(len(week) + 1, dtype=np.int32) * HOURS_OF_WEEK, flat)
 
 
-def encoded(rows: pa.Table, about: About) -> bytes:
+def encoded(rows: pa.Table, about: HistoryFacts) -> bytes:
     """The file of a profile's rows (PROFILE_SCHEMA, in any order)."""
     order = [("topic", "ascending"), ("partition", "ascending")]
     text = json.dumps({"version": VERSION, **asdict(about)}, sort_keys=True, separators=(",", ":"))
@@ -147,7 +147,7 @@ def encoded(rows: pa.Table, about: About) -> bytes:
     return sink.getvalue()
 
 
-def decoded(content: bytes, file: str) -> tuple[pa.Table, About]:
+def decoded(content: bytes, file: str) -> tuple[pa.Table, HistoryFacts]:
     """The rows (PROFILE_SCHEMA) of a profile's file, and the facts about its history. PlannerError if it isn't one."""
     if not content.startswith(b"PAR1"):
         raise PlannerError(f"{file}: isn't a Parquet file; {_ALLOWED}")
@@ -199,7 +199,7 @@ def _fault(rows: pa.Table) -> str | None:
     return None
 
 
-def about_of(metadata: Mapping[bytes, bytes] | None) -> About | None:
+def about_of(metadata: Mapping[bytes, bytes] | None) -> HistoryFacts | None:
     """The facts about the history in a file's metadata; None if the file isn't a profile of this version."""
     try:
         document: dict[str, Any] = json.loads((metadata or {})[_ABOUT])
@@ -208,7 +208,7 @@ def about_of(metadata: Mapping[bytes, bytes] | None) -> About | None:
         span = Span(int(document["span"]["first"]), int(document["span"]["end"]))
         zone = ZoneInfo(str(document["time_zone"])).key
         usable = document["version"] == VERSION and 0 <= span.first < span.end <= END_OF_TIME // HOUR_SECONDS
-        return About(span, zone, Findings(counts, untrusted)) if usable else None
+        return HistoryFacts(span, zone, Findings(counts, untrusted)) if usable else None
     except (AttributeError, KeyError, OSError, OverflowError, RecursionError, TypeError, ValueError):
         return None
 

@@ -179,7 +179,7 @@ def _last_sizes(sizes: LongArray, seconds: LongArray, group_starts: LongArray) -
     )
 
 
-def added_up(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, LongArray, LongArray, BoolArray]:
+def sums_by_hour(parts: pa.ListArray, span: Span) -> tuple[LongArray, LongArray, LongArray, LongArray, BoolArray]:
     """(K, H) each, for K partitions with lists of their blocks (structs of BLOCK_FIELDS): the sum and the count of the
     rates in, those of the rates out, and whether there is any sample.
     """
@@ -210,8 +210,8 @@ class Noted(NamedTuple):
     values: LongArray
 
 
-def noted(parts: pa.ListArray) -> Noted:
-    """The last sizes, sources and counts of K partitions, from lists of blocks like those of `added_up`."""
+def sizes_and_counts(parts: pa.ListArray) -> Noted:
+    """The last sizes, sources and counts of K partitions, from lists of blocks like those of `sums_by_hour`."""
     flat, owner = parts.flatten(), np.asarray(pc.list_parent_indices(parts), dtype=np.int64)
     count = len(parts)
     last_times: LongArray = np.full(count, -1, dtype=np.int64)

@@ -81,7 +81,7 @@ def _without_hours(spec: Spec) -> Problem:
     return replace(problem, forced=forced | worse, movable=_movable(spec, topics, topic_of, rows, forced | worse))
 
 
-def before(spec: Spec) -> Problem:
+def problem_today(spec: Spec) -> Problem:
     """The cluster as it is: today's brokers in today's racks, without any change."""
     sweep = replace(spec.sweep, growth=(), variants=())
     unchanged = replace(spec, sweep=sweep, week=None, placement=(), leader_racks=(), apart=(), together=())
@@ -213,7 +213,7 @@ def today(problem: Problem) -> IntArray:
     return np.pad(problem.replicas, ((0, 0), (0, padding)), constant_values=-1)
 
 
-def assigned(problem: Problem, lists: Mapping[PartitionKey, Sequence[int]]) -> IntArray:
+def with_replica_lists(problem: Problem, lists: Mapping[PartitionKey, Sequence[int]]) -> IntArray:
     """(P, W): today's replicas, but those of `lists` (broker ids, by topic and partition id) for its partitions."""
     row_of = problem.row_of
     index_of = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
@@ -228,7 +228,7 @@ def assigned(problem: Problem, lists: Mapping[PartitionKey, Sequence[int]]) -> I
     return assignment
 
 
-def taken_over(problem: Problem, brokers: IntArray) -> IntArray:
+def with_replacements(problem: Problem, brokers: IntArray) -> IntArray:
     """Brokers (P, K), each replaced by its replacement, unless the partition already has a replica on that broker."""
     successors = np.where(brokers >= 0, problem.replacements[brokers], -1)
     is_taken = (successors[:, :, None] == problem.replicas[:, None, :]).any(axis=2)
@@ -237,7 +237,7 @@ def taken_over(problem: Problem, brokers: IntArray) -> IntArray:
 
 def led_today(problem: Problem) -> IntArray:
     """(P, 2): each partition's preferred leader and leader today, -1: none; or the brokers that replace them."""
-    return taken_over(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
+    return with_replacements(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
 
 
 def led_now(problem: Problem) -> IntArray:
@@ -348,12 +348,12 @@ def _ints(values: Iterable[int]) -> IntArray:
     return np.fromiter(values, dtype=np.int32)
 
 
-def of_partitions(problem: Problem, week: WeekOfLoad) -> LongArray:
+def hours_of_partitions(problem: Problem, week: WeekOfLoad) -> LongArray:
     """(2, P, 168): bytes/s in and out of each partition of the problem in each hour of the week."""
-    return week.of(problem.partition_keys, np.stack([problem.bytes_in_per_sec, problem.bytes_out_per_sec]))
+    return week.hours_of(problem.partition_keys, np.stack([problem.bytes_in_per_sec, problem.bytes_out_per_sec]))
 
 
-def of_brokers(problem: Problem, hours: LongArray, replicas: IntArray, leaders: IntArray) -> LongArray:
+def hours_of_brokers(problem: Problem, hours: LongArray, replicas: IntArray, leaders: IntArray) -> LongArray:
     """(2, B, 168): bytes/s in and out of every broker under replicas (P, W) and leaders (P,); -1 is none.
 
     `hours` come from `of_partitions`. As in `broker_loads`, every replica receives what producers write, and the leader
@@ -373,14 +373,16 @@ def with_week(problem: Problem, spec: Spec, week: WeekOfLoad) -> Problem:
     """The problem with the hours of the week. If the plan is made for them, today's busiest hours become scenarios,
     after the problem's other scenarios.
     """
-    hours = of_partitions(problem, week)
+    hours = hours_of_partitions(problem, week)
     # int32 halves the memory, if the rates fit.
     stored = hours.astype(np.int32) if hours.max(initial=0) <= np.iinfo(np.int32).max else hours
     shares = spec.traffic.consumers if spec.traffic.nearest else {}
     near = [shares.get(rack, 0) for rack in problem.rack_names]
     read_in_racks = _longs(near) if any(near) else None
     problem = replace(problem, week=stored, network_limit=network_limits(spec), read_in_racks=read_in_racks)
-    busiest = busiest_hours(of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()
+    busiest = (
+        busiest_hours(hours_of_brokers(problem, hours, problem.replicas, problem.leaders)) if week.planned_for else ()
+    )
     if not busiest:
         return problem
     return replace(

@@ -60,7 +60,7 @@ class LogDirs:
 NO_LOG_DIRS = LogDirs()
 
 
-def merged(parts: Iterable[LogDirs]) -> LogDirs:
+def merge_log_dirs(parts: Iterable[LogDirs]) -> LogDirs:
     """Merges descriptions. If a broker is in more than one, the first counts."""
     brokers: dict[int, tuple[LogDir, ...]] = {}
     replicas: list[ReplicaDir] = []
@@ -243,7 +243,7 @@ def perhaps_in_sync(partitions: Iterable[Partition]) -> set[int]:
     return {broker for leader, isr in pairs for broker in (leader, *isr)}
 
 
-def down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
+def brokers_down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
     """The id and a sentence for each broker whose replicas are all out of sync, so in no leader's ISR.
 
     For a partition without a leader, Kafka shows the last ISR. All of its brokers are down, or one of them would lead.
@@ -258,7 +258,7 @@ def down(partitions: Iterable[Partition]) -> Iterator[tuple[int, str]]:
         yield broker, text
 
 
-def unions(topics: Iterable[Topic]) -> Iterator[str]:
+def possible_reassignments(topics: Iterable[Topic]) -> Iterator[str]:
     """Partitions that may be in a reassignment. Kafka before 2.4 shows only the old and new replicas in one list.
 
     Such a list is longer than those of the topic's other partitions, and its new replicas aren't in sync yet.
@@ -273,7 +273,7 @@ def unions(topics: Iterable[Topic]) -> Iterator[str]:
         ]
     if names:
         yield (
-            f"{some(names, 'partition')} with more replicas than others of the topic, and not all in sync: "
+            f"{a_few(names, 'partition')} with more replicas than others of the topic, and not all in sync: "
             "perhaps being reassigned; check with kafka-reassign-partitions --list"
         )
 
@@ -288,7 +288,7 @@ def partition_name(topic: str, number: int) -> str:
     return f"{topic}-{number}"
 
 
-def some(names: Sequence[str], noun: str = "topic") -> str:
+def a_few(names: Sequence[str], noun: str = "topic") -> str:
     """Up to three names, and the number of the others."""
     return f"{noun if len(names) == 1 else f'{noun}s'} {first_names(names)}"
 

@@ -99,7 +99,7 @@ def read_bytes(path: Path, kind: FileKind, *, piped: bool = False) -> bytes:
     return data
 
 
-def read_made(path: Path, name: str, description: str) -> tuple[Path, bytes]:
+def read_plan_file(path: Path, name: str, description: str) -> tuple[Path, bytes]:
     """The path and bytes of a plan.json or restart.json, given by its path or its folder's path; at most a plan's size.
 
     UnreadableError if it can't be read; `description` names the expected content in the message.

@@ -180,7 +180,7 @@ def gap_shown(value: float | None) -> str:
     return percent(math.ceil(round(value * 10**digits, 6)) / 10**digits)
 
 
-def stated(size_bytes: int) -> str:
+def as_stated(size_bytes: int) -> str:
     """A size from the YAML, in the unit that its author most likely used: `20 GiB`, `300 MB`, `12 B`."""
     candidates = []
     for power, name in (*_DECIMAL, *_BINARY):
@@ -191,15 +191,15 @@ def stated(size_bytes: int) -> str:
     return min(candidates, key=len, default=size(size_bytes))
 
 
-def beside(size_bytes: int, stated_bytes: int) -> str:
+def size_like(size_bytes: int, stated_bytes: int) -> str:
     """A size in binary units if `stated_bytes` are stated in them (`17.2 GiB` beside `20 GiB`), else like `size`."""
-    if "iB" not in stated(stated_bytes) or abs(size_bytes) < 1024:
+    if "iB" not in as_stated(stated_bytes) or abs(size_bytes) < 1024:
         return size(size_bytes)
     power, name = next((power, name) for power, name in reversed(_BINARY) if abs(size_bytes) >= power)
     value = size_bytes / power
     return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f} {name}"
 
 
-def exactly(size_bytes: int) -> str:
+def size_and_bytes(size_bytes: int) -> str:
     """A size for people, and the exact one for the YAML: `88.1 MB (88100000 bytes)`, `60 B`."""
     return size(size_bytes) if abs(size_bytes) < 1000 else f"{size(size_bytes)} ({size_bytes} bytes)"

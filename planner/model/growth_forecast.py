@@ -58,7 +58,7 @@ class Forecast:
     segment_bytes: FloatArray
     most_bytes: FloatArray
 
-    def at(self, month: int) -> Problem:
+    def in_month(self, month: int) -> Problem:
         """The problem with the sizes and rates of `month` months from now; unchanged for 0."""
         if month == 0:
             return self.problem
@@ -83,7 +83,7 @@ class Forecast:
 
     def capped(self, month: int) -> BoolArray:
         """(P,): True for partitions with a size or a rate that reaches `most`, so it may be larger in truth."""
-        ahead = self.at(month)
+        ahead = self.in_month(month)
         values = (ahead.size_bytes, ahead.bytes_in_per_sec, ahead.bytes_out_per_sec)
         return np.logical_or.reduce([each >= self.most for each in values])
 

@@ -36,7 +36,7 @@ _folders: set[str] = set()
 _ROUNDS, _ROUND_SECONDS = 40, 0.05
 
 
-def own(session: int) -> None:
+def remember_session(session: int) -> None:
     """Remembers a session (the id of its leading process), so that `end_all` ends it."""
     _sessions.add(session)
 
@@ -108,7 +108,7 @@ def _is_ours(pid: int) -> bool:
 ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": str(MAPPED_BYTES), "MALLOC_TRIM_THRESHOLD_": str(KEPT_BYTES)}
 
 
-def keep_freed() -> bool:
+def keep_freed_memory() -> bool:
     """Keeps freed memory for the next array in this process; False if the C library isn't glibc."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -117,7 +117,7 @@ def keep_freed() -> bool:
     return bool(mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)) and bool(mallopt(_TRIM_THRESHOLD, KEPT_BYTES))
 
 
-def give_back() -> None:
+def free_memory() -> None:
     """Returns freed memory to the system, before a library needs much memory."""
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -173,7 +173,7 @@ def ignore_at_exit() -> None:
 
 
 @contextlib.contextmanager
-def held() -> Iterator[None]:
+def delayed_signals() -> Iterator[None]:
     """Delays a signal until the end of the block, for steps that must not be interrupted."""
     watch = _watches[-1] if _watches else None
     if watch is None or watch.is_delayed:
@@ -188,8 +188,8 @@ def held() -> Iterator[None]:
         _raise()
 
 
-def let_in() -> None:
-    """Raises any signal that has come within `held`. Call it between two steps, where an interruption is safe."""
+def raise_delayed() -> None:
+    """Raises any signal that came within `delayed_signals`. Call it between two steps, where that is safe."""
     if pending():
         _raise()
 
@@ -206,7 +206,7 @@ def pending() -> bool:
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[Watch]:
+def interruptible() -> Iterator[Watch]:
     """Signals raise `Interrupted` in the block, except those that were ignored before (nohup, a shell's background).
 
     In other threads than the main one nothing changes, because Python delivers signals only to the main thread.

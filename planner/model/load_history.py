@@ -48,7 +48,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class About:
+class HistoryFacts:
     """A profile's facts about its history: its hours and the findings.
 
     `time_zone` is the name of the cluster's zone. It is for people only: hours of the week are always UTC.
@@ -59,7 +59,7 @@ class About:
     findings: Findings = field(default_factory=Findings)
 
 
-def doubts(span: Span) -> tuple[str, ...]:
+def history_warnings(span: Span) -> tuple[str, ...]:
     """Warnings about what a history is too short for."""
     long = counted(span.hours, "hour") if span.hours < 2 * 24 else f"{span.hours / 24:.3g} days"
     if span.hours < HOURS_OF_WEEK:
@@ -130,7 +130,9 @@ class WeekOfLoad:
     time_zone: str = "UTC"
     planned_for: bool = True
 
-    def of(self, partitions: Iterable[tuple[str, int]], rates: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+    def hours_of(
+        self, partitions: Iterable[tuple[str, int]], rates: NDArray[np.integer[Any]]
+    ) -> NDArray[np.integer[Any]]:
         """(2, P, 168): bytes/s of these partitions, whose mean rates are (2, P), in each hour of the week.
 
         An hour's rate is the profile's, times the partition's mean rate over the profile's mean. Partitions and hours

@@ -259,19 +259,19 @@ def effective_min_insync(least: IntArray, replicas: LongArray) -> LongArray:
     return np.minimum(least, replicas)
 
 
-def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def hash64(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """SplitMix64's output function, element by element, modulo 2^64."""
     values = (values ^ (values >> np.uint64(30))) * _MIX_1
     values = (values ^ (values >> np.uint64(27))) * _MIX_2
     return values ^ (values >> np.uint64(31))
 
 
-def drawn(seeds: NDArray[np.uint64], count: int, bound: int) -> IntArray:
+def draw_numbers(seeds: NDArray[np.uint64], count: int, bound: int) -> IntArray:
     """(C, count): numbers in 0..bound-1. Each is a hash of one of the `seeds` (C,) and a counter, instead of the next
     number of a stream, so that thousands are drawn at once and none depends on the others.
     """
     counters = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN_GAMMA
-    hashes = mix(mix(seeds)[:, None] + counters)
+    hashes = hash64(hash64(seeds)[:, None] + counters)
     # The hash's high 32 bits, scaled to the bound without a division. Even enough for any number of brokers.
     return ((hashes >> np.uint64(32)) * np.uint64(bound) >> np.uint64(32)).astype(np.int32)
 

@@ -27,14 +27,14 @@ from planner.strategies.lagrangian_bound import (
     Branch,
     Case,
     Certificate,
-    Lows,
     Outside,
     Part,
     Prices,
-    Starting,
+    StartCase,
+    StartRange,
     TopicStart,
     every_rack,
-    leaves,
+    prices_of_cases,
 )
 
 FILE = "bound.json"
@@ -96,14 +96,14 @@ def from_document(document: Mapping[str, Any]) -> Certificate:
 
 def _check_outside(certificate: Certificate, outside: Outside) -> None:
     """ValueError if a part omits racks, a start of a window has no proof, or an edge isn't its window's."""
-    facts, allowed = certificate.facts, outside.allowed
+    facts, allowed = certificate.facts, outside.slack
     certificates = (certificate, *certificate.others)
     if any(each.prices.starts for each in certificates):
         raise ValueError("starts of topics' windows, for plans outside of them")
     if any(set(part.racks) != set(every_rack(facts)) for each in certificates for part in each.parts):
         raise ValueError("parts of some racks only")
     proofs = [
-        Starting(case, each.lows)
+        StartCase(case, each.lows)
         for each in certificates
         for case in (each.prices, *(part.case for part in each.parts))
     ]
@@ -112,7 +112,7 @@ def _check_outside(certificate: Certificate, outside: Outside) -> None:
             raise ValueError("starts of a window that nothing is proven for")
         for each in cases:
             narrowed = allowed.beginning(each.lows)
-            if not all(narrowed.bears(prices.tables) for prices in leaves(each.case)):
+            if not all(narrowed.bears(prices.tables) for prices in prices_of_cases(each.case)):
                 raise ValueError("an edge that isn't that of its window")
 
 
@@ -147,7 +147,7 @@ def _own_document(certificate: Certificate) -> dict[str, Any]:
     return {"prices": _case_document(certificate.prices), **_not_empty(parts=parts, lows=certificate.lows)}
 
 
-def _lows(document: Mapping[str, Any]) -> Lows:
+def _lows(document: Mapping[str, Any]) -> StartRange:
     return convert(document["lows"], tuple[int, int]) if "lows" in document else None
 
 
@@ -168,7 +168,7 @@ def _case_document(case: Case) -> dict[str, Any]:
 
 
 def _outside_document(outside: Outside) -> dict[str, Any]:
-    allowed, furthest = outside.allowed, outside.allowed.furthest
+    allowed, furthest = outside.slack, outside.slack.furthest
     return {
         "replicas": allowed.replicas,
         "loads": allowed.loads,
@@ -202,11 +202,13 @@ def _outside(facts: BoundFacts, document: Mapping[str, Any]) -> Outside:
         _array(document["furthest"]),
     )
     of_replicas, of_loads = (
-        tuple(Starting(_case(facts, case, racks), _lows(case)) for case in least[name])
+        tuple(StartCase(_case(facts, case, racks), _lows(case)) for case in least[name])
         for name in ("replicas", "loads")
     )
     for kind, cases in (("replica", of_replicas), ("load", of_loads)):
-        if any(getattr(prices, f"of_{kind}s") != prices.grain for each in cases for prices in leaves(each.case)):
+        if any(
+            getattr(prices, f"of_{kind}s") != prices.grain for each in cases for prices in prices_of_cases(each.case)
+        ):
             raise ValueError(f"a {kind} outside has another price than 1")
     names = convert(document["topic_names"], tuple[str, ...])
     return Outside(allowed, of_replicas, of_loads, names, _array(document["partitions"]))
@@ -296,7 +298,7 @@ def excess(certificate: Certificate | None) -> ExcessSection | None:
     """The `bound.excess` of plan.json; None if the bound is for plans within their windows, or for all plans."""
     if certificate is None or certificate.outside is None:
         return None
-    facts, allowed = certificate.facts, certificate.outside.allowed
+    facts, allowed = certificate.facts, certificate.outside.slack
     least = lagrangian_bound.least_outside(facts, certificate.outside)
     furthest = [] if allowed.furthest is None else allowed.furthest.tolist()
     return ExcessSection(
@@ -326,7 +328,7 @@ def check(plan: Plan, file: bytes, label: str) -> CheckedBound:
         raise StalePlanError(f"{label}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
     certificate = from_document(json_value(file))
     in_bytes = certificate.facts.measure == "bytes"
-    worked_out = lagrangian_bound.least(certificate)
+    worked_out = lagrangian_bound.lower_bound(certificate)
     _check_excess(plan, certificate, label)
     claimed = bound.least_bytes_moved if in_bytes else bound.least_replicas_moved
     if worked_out != claimed:
@@ -338,7 +340,9 @@ def check(plan: Plan, file: bytes, label: str) -> CheckedBound:
             f"{label}: the prices say that no plan moves fewer than {worked_out}, this one moves {moved}"
         )
     certificates = (certificate, *certificate.others)
-    cases = [each for proof in certificates for part in proof.parts for each in lagrangian_bound.leaves(part.case)]
+    cases = [
+        each for proof in certificates for part in proof.parts for each in lagrangian_bound.prices_of_cases(part.case)
+    ]
     prices = (*(each.prices for each in certificates), *cases)
     tables = [table for each in prices for table in (*each.tables, *(start.topic_replicas for start in each.starts))]
     return CheckedBound(
@@ -358,12 +362,12 @@ def _check_excess(plan: Plan, certificate: Certificate, label: str) -> None:
     if certificate.outside is None:
         return
     outside = certificate.outside
-    reached = outside.allowed.reached(*_tally(plan.replica_lists, certificate.facts, outside, label))
-    if not outside.allowed.holds(reached):
+    reached = outside.slack.reached(*_tally(plan.replica_lists, certificate.facts, outside, label))
+    if not outside.slack.holds(reached):
         raise StalePlanError(
             f"{label}: the plan is further outside of its windows than the plans that the bound is for: by a weight of "
-            f"{reached.replicas} for replicas and {reached.loads} bytes of loads, allowed: {outside.allowed.replicas} "
-            f"and {outside.allowed.loads}"
+            f"{reached.replicas} for replicas and {reached.loads} bytes of loads, allowed: {outside.slack.replicas} "
+            f"and {outside.slack.loads}"
         )
 
 
@@ -375,13 +379,13 @@ def covers(certificate: Certificate, lists: PlacedReplicas) -> bool:
     outside = certificate.outside
     if outside is None:
         return True
-    return outside.allowed.holds(outside.allowed.reached(*_tally(lists, certificate.facts, outside, FILE)))
+    return outside.slack.holds(outside.slack.reached(*_tally(lists, certificate.facts, outside, FILE)))
 
 
 def _tally(lists: PlacedReplicas, facts: BoundFacts, outside: Outside, label: str) -> tuple[LongArray, LongArray]:
     """The replicas (T, Bt) and loads (D, Bt) of the partitions that the bound covers, from a plan's replica lists."""
     column_of = {broker: column for column, broker in enumerate(facts.broker_ids.tolist())}
-    cells = np.zeros((len(outside.allowed.topics.movable), len(column_of)), dtype=np.int64)
+    cells = np.zeros((len(outside.slack.topics.movable), len(column_of)), dtype=np.int64)
     load = np.zeros((len(facts.loads), len(column_of)), dtype=np.int64)
     for row, (topic, number) in enumerate(zip(facts.topics.tolist(), outside.partitions.tolist(), strict=True)):
         key = outside.topic_names[topic], number

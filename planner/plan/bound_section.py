@@ -59,8 +59,8 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
     starts_of_topics, starts = (each.kind == "spread" and each.value > 1 for each in windows)
     if certificate is not None and gap and not forced_only and starts_of_topics:
         text += SEARCHED
-    if certificate is not None and proposal.wider:
-        names = enumerated([words(window) for window in proposal.wider])
+    if certificate is not None and proposal.widened_windows:
+        names = enumerated([words(window) for window in proposal.widened_windows])
         text += f". The windows of {names} are wider than asked for, because a disk would otherwise be above its limit"
     if certificate is not None and replicas:
         # With other starts of the windows, a plan that copies as many bytes may be better by the later criteria.
@@ -77,7 +77,7 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
     )
 
 
-def counted_again(plan: Plan) -> Iterator[tuple[str, float, float]]:
+def recount(plan: Plan) -> Iterator[tuple[str, float, float]]:
     """Figures that follow from the plan's own partitions: the path of each, what the plan states, what is counted."""
     replicas = sum(len(row.added) for row in plan.partitions)
     moved = sum(len(row.added) * row.size_bytes for row in plan.partitions)
@@ -186,7 +186,7 @@ def looser(plan: Plan) -> bool:
     return bool(balance.missed) and (balance.asked != balance.wanted or picked)
 
 
-def of_split(plan: Plan) -> str:
+def split_phrase(plan: Plan) -> str:
     """Names the split that the bound is for, if not all were compared. Rules on leaders don't narrow the bound."""
     split = sorted({rule.by for rule in plan.spec.apart or () if not (rule.proven or rule.by.endswith(LEADERS))})
     return f" for this split of the {' and the '.join(f'{by}s' for by in split)}" if split else ""
@@ -248,7 +248,7 @@ def bounded(plan: Plan) -> str:
 
 def covered(plan: Plan) -> str:
     """Which plans the bound applies to: ` of this step that ends as even as this one`."""
-    return f"{' of this step' if plan.unfinished else ''}{of_split(plan)} that {bounded(plan)}"
+    return f"{' of this step' if plan.unfinished else ''}{split_phrase(plan)} that {bounded(plan)}"
 
 
 def gap_to_least(bound: BoundSection | LogDirsSection, balance_reached: str = "", replicas: int = 0) -> str:

@@ -99,7 +99,7 @@ def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> request_types
         return undone
     # Only the step's own problem knows which leaders it elects.
     leaders = leaders_after(problem, assignment)
-    later = after(build(spec) if waiting.any() else problem, assignment, waiting, leaders)
+    later = problem_after(build(spec) if waiting.any() else problem, assignment, waiting, leaders)
     basis = ScoringBasis.of(later)
     cost = score(basis, optimum.solve(later, problem.balance).assignment)
     if not waiting.any() and cost.excess[0] >= score(basis, assignment).excess[0]:
@@ -108,7 +108,7 @@ def _undone(spec: Spec, problem: Problem, assignment: IntArray) -> request_types
     return structs.replace(undone, **{term: int(getattr(cost, term)[0]) for term in TERMS})
 
 
-def after(problem: Problem, assignment: IntArray, waiting: BoolArray, leaders: IntArray) -> Problem:
+def problem_after(problem: Problem, assignment: IntArray, waiting: BoolArray, leaders: IntArray) -> Problem:
     """The problem that is left after an assignment (P, W) with these leaders (P,); `waiting` (P,) partitions wait."""
     return replace(
         problem,

@@ -80,25 +80,25 @@ def planned(sweeps: Sequence[Swept]) -> Planned:
     RefusedPlanError if the plan crosses a limit or isn't safe; InfeasibleError if no candidate is valid.
     """
     chosen = choice.choose(sweeps)
-    problem, winner = sweeps[chosen.at].problem, chosen.row
-    known_proposal = sweeps[chosen.at].result.proposals.get(winner["candidate"])
+    problem, winner = sweeps[chosen.row_index].problem, chosen.row
+    known_proposal = sweeps[chosen.row_index].result.proposals.get(winner["candidate"])
     proposal = known_proposal or prove(planned_for(problem, winner["scenarios"]), of_row(winner))
     if digest(proposal.assignment) != winner["digest"]:
         raise AssertionError(f"candidate {winner['candidate']} was made differently the second time")
     if violations := independent_check.check(problem, proposal.assignment):
         STRATEGIES["optimum"](problem, of_row(winner))  # raises with the reason if no plan exists
         raise InfeasibleError("no candidate keeps every rule; the best one breaks:", *map(str, violations))
-    return of_choice(sweeps, chosen, proposal)
+    return plan_of_choice(sweeps, chosen, proposal)
 
 
-def of_choice(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Planned:
+def plan_of_choice(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Planned:
     """The plan of the chosen row; `proposal` is the row's proposal, already checked.
 
     RefusedPlanError if it crosses a limit of `limits` or isn't safe (see `limits_and_safety`).
     """
-    spec, problem, winner = sweeps[chosen.at].spec, sweeps[chosen.at].problem, chosen.row
+    spec, problem, winner = sweeps[chosen.row_index].spec, sweeps[chosen.row_index].problem, chosen.row
     file = None if proposal.certificate is None else bound_json.encoded(proposal.certificate)
-    full = comparison_sections.asked_of(spec, problem)
+    full = comparison_sections.whole_problem(spec, problem)
     budget = budget_section.section(spec, problem, proposal.assignment, winner)
     # A plan of the front is judged by the windows that it was made for; in scenarios, as in the sweep, by those asked.
     problem = replace(problem, balance=of_row(winner).balance)
@@ -109,23 +109,23 @@ def of_choice(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pl
     sweeps = [replace(each, spec=replace(each.spec, execution=execution)) for each in sweeps]
     costs, leaders = costed(spec, problem, changed), leaders_after(problem, proposal.assignment)
     bound = bound_section.section(spec, problem, winner, proposal, file)
-    sections = outcome(spec, problem, proposal.assignment, changed, costs)
+    sections = outcome_sections(spec, problem, proposal.assignment, changed, costs)
     unfinished = budget_section.unfinished(problem, full, proposal.assignment, budget)
     terms = score_terms.terms(spec, replace(full, balance=spec.balance), proposal.assignment, leaders, bool(changed))
     plan = Plan(
-        **asked(spec),
+        **request_sections(spec),
         complete=unfinished is None,
         unfinished=unfinished,
         **sections,
         balance=_balance(spec, problem, proposal, dirs),
         log_dirs=log_dirs_section.section(dirs),
-        hours=traffic_sections.hours(spec, problem, proposal.assignment, sweeps[chosen.at].result),
+        hours=traffic_sections.hours(spec, problem, proposal.assignment, sweeps[chosen.row_index].result),
         cross_rack=traffic_sections.cross_rack(spec, problem, proposal.assignment, winner["cross_rack_bytes"]),
         terms=log_dirs_section.with_terms(terms, dirs),
         bound=bound,
         **comparison_sections.sections(sweeps, chosen, proposal),
         budget=budget,
-        scenarios=_scenarios(replace(problem, balance=sweeps[chosen.at].problem.balance), proposal.assignment),
+        scenarios=_scenarios(replace(problem, balance=sweeps[chosen.row_index].problem.balance), proposal.assignment),
         limits=limits(spec, winner, terms, costs, bound, sections["brokers"], first_step=unfinished is not None),
         warnings=(
             *log_dirs_section.warnings(dirs),
@@ -135,10 +135,10 @@ def of_choice(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> Pl
             *batch_costs_and_risks.warnings(spec, costs.batches),
         ),
     )
-    return Planned(within_limits(finished(plan), spec, costs, dirs), file)
+    return Planned(within_limits(finish(plan), spec, costs, dirs), file)
 
 
-def finished(plan: Plan) -> Plan:
+def finish(plan: Plan) -> Plan:
     """The plan with its headline and its id, made from all other sections; PlannerError if a value is too large."""
     return codec.identified(structs.replace(plan, headline=headline.first_line(plan)))
 
@@ -194,11 +194,11 @@ def within_limits(plan: Plan, spec: Spec, costs: Costs, dirs: log_dir_placement.
 def _scenarios(problem: Problem, assignment: IntArray) -> tuple[ScenarioRow, ...]:
     """A row for each of `sweep.scenarios`. The busiest hours have none: they are part of the balance asked for."""
     scenarios = [each for each in growth_scenarios.scenarios(problem) if not each.of_hour]
-    outside = [(each.name, tuple(growth_scenarios.outside(each, assignment))) for each in scenarios]
+    outside = [(each.name, tuple(growth_scenarios.brokers_outside(each, assignment))) for each in scenarios]
     return tuple(ScenarioRow(name=name, feasible=not rows, outside=rows) for name, rows in outside)
 
 
-def outcome(
+def outcome_sections(
     spec: Spec, problem: Problem, assignment: IntArray, changed: Sequence[PartitionChange], costs: Costs
 ) -> dict[str, Any]:
     """By name, the sections on the cluster after an assignment (P, W), and on how its changes are carried out.
@@ -225,8 +225,8 @@ def outcome(
     }
 
 
-def asked(spec: Spec) -> dict[str, Any]:
-    """By name, the sections on what the plan is made from. `finished` sets the headline and the id."""
+def request_sections(spec: Spec) -> dict[str, Any]:
+    """By name, the sections on what the plan is made from. `finish` sets the headline and the id."""
     moved_brokers = dict(spec.changes.set_racks)
     return {
         "format_version": codec.FORMAT_VERSION,

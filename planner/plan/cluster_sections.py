@@ -27,7 +27,7 @@ from planner.plan.document.cluster_types import BrokerRow, HeldLoad, RackRow, St
 from planner.plan.document.partition_types import BatchRow, FullestBroker, PartitionRow, StepRow
 from planner.plan.document.request_types import AddBrokerRow, AddPartitionsRow, ChangesSection, CreateTopicRow
 from planner.scoring import score
-from planner.scoring.broker_loads import MEASURES, leaders_after, measured, on_all_brokers
+from planner.scoring.broker_loads import MEASURES, leaders_after, measure_count, on_all_brokers
 
 _ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 
@@ -181,7 +181,7 @@ def topics(
     """Every topic, sorted by name: its replication factor before and after, its configuration, and what it moves."""
     count = len(problem.topic_names)
     before = today(problem)
-    added = score.adding(problem, assignment).sum(axis=1)
+    added = score.added_replicas(problem, assignment).sum(axis=1)
     is_new = problem.is_new
     changed = Counter(change.topic for change in changes)
     sums = [
@@ -260,7 +260,7 @@ def batch_rows(costs: Costs) -> tuple[BatchRow, ...]:
 def _load(problem: Problem, column: LongArray) -> HeldLoad:
     """A broker's load, from its column (MEASURES,); traffic is None if no rates are known."""
     counts, traffic = column[:3].tolist(), column[3:].tolist()
-    return HeldLoad(*counts, *(traffic if measured(problem) == len(MEASURES) else (None, None)))
+    return HeldLoad(*counts, *(traffic if measure_count(problem) == len(MEASURES) else (None, None)))
 
 
 def _factors(problem: Problem, counts: IntArray, rows: BoolArray) -> list[list[int]]:

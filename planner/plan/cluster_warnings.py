@@ -10,7 +10,16 @@ from dataclasses import replace
 import numpy as np
 
 from planner.model.build_problem import brokers_after, build, topics_after
-from planner.model.cluster import LEADERS, PartitionChange, PartitionKey, down, in_force, partition_name, some, unions
+from planner.model.cluster import (
+    LEADERS,
+    PartitionChange,
+    PartitionKey,
+    a_few,
+    brokers_down,
+    in_force,
+    partition_name,
+    possible_reassignments,
+)
 from planner.model.formats import brokers, counted, first_names
 from planner.model.problem import BoolArray, IntArray, Problem, badly_led, led_by_several, misplaced
 from planner.model.spec import Spec
@@ -43,10 +52,7 @@ def warnings(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]) -
             spec.cluster.unsized,
             f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: {harm} than the plan says",
         ),
-        (
-            grown,
-            f"{counted(grown, 'topic')} with more partitions: keys map to other partitions then, for good",
-        ),
+        (grown, f"{counted(grown, 'topic')} with more partitions: keys map to other partitions then, for good"),
         (mixed, f"{counted(mixed, 'topic')} with unlike replication factors within the topic"),
         (
             excluded,
@@ -183,7 +189,7 @@ def led_by_demoted(spec: Spec, problem: Problem, assignment: IntArray) -> Iterat
     demoted = np.isin(problem.broker_ids, spec.changes.demote_brokers)
     only_demoted = np.where(assignment >= 0, demoted[assignment], True).all(axis=1)
     leaders = broker_loads.leaders_after(problem, assignment)
-    names = f"demoted {some(list(map(str, spec.changes.demote_brokers)), 'broker')}"
+    names = f"demoted {a_few(list(map(str, spec.changes.demote_brokers)), 'broker')}"
     only_text = f"with replicas only on {names}: still led there, and offline while that is down"
     other_text = f"still led by {names}: they stay as they are, or no other of their replicas is in sync"
     yield from _row_warnings(problem, only_demoted, only_text)
@@ -306,14 +312,14 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
     """A sentence for each unusual condition of today's cluster, with the first few names."""
     topics = spec.cluster.topics
     leaving = {broker.id for broker in spec.cluster.brokers} - _staying(problem)
-    for broker, sentence in down(part for topic in topics for part in topic.partitions):
+    for broker, sentence in brokers_down(part for topic in topics for part in topic.partitions):
         needs = "apply.yml starts only once it is live: start it, or remove or replace it in changes"
         emptied = "the plan empties it, and rollback.yml can put nothing back on it while it is down"
         yield f"{sentence}; {emptied if broker in leaving else needs}"
     if lagging := _led_out_of_sync(spec, problem, changed):
         only_then = "wait until it is, or it isn't elected"
         yield f"{_names(lagging)} with a new preferred leader that isn't in sync today: {only_then}"
-    yield from unions(topics)
+    yield from possible_reassignments(topics)
     leaderless = [(topic.name, part.id) for topic in topics for part in topic.partitions if part.leader is None]
     moved = {each.key for each in changed}
     if staying := [name for name in leaderless if name not in moved]:

@@ -40,7 +40,7 @@ _COMPARED = (
 
 def sections(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dict[str, Any]:
     """By name, the sections that compare the alternatives; `proposal` is that of the chosen row, made again."""
-    sweep = sweeps[chosen.at]
+    sweep = sweeps[chosen.row_index]
     return {
         "choice": choice(sweeps, chosen),
         "compared": compared(sweep, chosen.row),
@@ -52,7 +52,7 @@ def sections(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> dic
 
 def compared(sweep: Swept, winner: Row) -> tuple[comparison_types.ComparedRow, ...]:
     """Do nothing, the plan, and Kafka's own --generate: the best by our ranking and the median by bytes moved."""
-    full_problem, goal = asked_of(sweep.spec, sweep.problem), Goal.of(sweep)
+    full_problem, goal = whole_problem(sweep.spec, sweep.problem), Goal.of(sweep)
     nothing_row = {**sweep.result.scores.slice(0, 1).to_pylist()[0], **score_terms.if_nothing_moves(full_problem)}
     # Imbalance is by the plan's own shares: a first step's don't count replicas that a higher factor adds later.
     nothing_row |= {
@@ -116,7 +116,7 @@ class Goal:
         return cls(0 if waiting is None else int(waiting.sum()), sweep.result.top["excess"][0].as_py())
 
 
-def asked_of(spec: Spec, problem: Problem) -> Problem:
+def whole_problem(spec: Spec, problem: Problem) -> Problem:
     """The problem of everything that a spec asks for; `problem` may be only its first step."""
     return problem if problem.deferred is None else build(spec)
 
@@ -130,7 +130,7 @@ def pareto(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tuple
     for index, row in sorted(points, key=lambda each: (each[1][moved], each[1]["imbalance_ppm"], each[0])):
         if not front or row["imbalance_ppm"] < front[-1][1]["imbalance_ppm"]:
             front.append((index, row))
-    winner = (chosen.at, chosen.row["candidate"])
+    winner = (chosen.row_index, chosen.row["candidate"])
     rows = {(index, row["candidate"]): row for index, row in front} | {winner: _proven(chosen.row, proposal)}
     ordered = sorted(rows, key=lambda key: (rows[key][moved], rows[key]["imbalance_ppm"], *key))
     goals = [Goal.of(each) for each in sweeps]
@@ -146,7 +146,7 @@ def variants(sweeps: Sequence[Swept], chosen: Chosen, proposal: Proposal) -> tup
         return ()
     rows = []
     for index, (each, candidate) in enumerate(zip(sweeps, chosen.best, strict=True)):
-        is_plan = index == chosen.at
+        is_plan = index == chosen.row_index
         row = _proven(candidate.row, proposal) if is_plan else candidate.row
         rows.append(
             comparison_types.VariantRow(
@@ -165,7 +165,7 @@ def candidates_section(sweeps: Sequence[Swept], chosen: Chosen) -> comparison_ty
     counts = Counter[str]()
     for each in sweeps:
         counts.update(each.result.by_strategy)
-    return searched(sweeps[chosen.at].problem, dict(counts), chosen.row, candidates_file.digest(scores(sweeps)))
+    return searched(sweeps[chosen.row_index].problem, dict(counts), chosen.row, candidates_file.digest(scores(sweeps)))
 
 
 def searched(
@@ -184,9 +184,11 @@ def searched(
 
 def choice(sweeps: Sequence[Swept], chosen: Chosen) -> comparison_types.ChoiceSection:
     """Which alternative was chosen, by which rule, and why."""
-    rule = rule_of(sweeps[chosen.at].spec)
+    rule = rule_of(sweeps[chosen.row_index].spec)
     value = None if rule.rule in ("asked", "within_budget") else rule.value
-    return comparison_types.ChoiceSection(rule=rule.rule, value=value, variant=sweeps[chosen.at].name, why=chosen.why)
+    return comparison_types.ChoiceSection(
+        rule=rule.rule, value=value, variant=sweeps[chosen.row_index].name, why=chosen.reason
+    )
 
 
 def _proven(row: Row, proposal: Proposal) -> Row:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import structs
 
-from planner.model.formats import brokers, counted, first_lines, printable, size, stated, words
+from planner.model.formats import as_stated, brokers, counted, first_lines, printable, size, words
 from planner.model.spec import Budget
 from planner.plan import bound_section
 from planner.plan.document.plan_types import Plan
@@ -46,7 +46,7 @@ def first_step(plan: Plan) -> str:
     return f"{first_step_lead(plan)} ({budget_text}). {left_text[0].upper()}{left_text[1:]}; {steps_text}."
 
 
-def whole(plan: Plan) -> str:
+def first_sentences(plan: Plan) -> str:
     """The sentence on the first step, if the plan is one, and the headline."""
     return " ".join(filter(None, (first_step(plan), headline(plan))))
 
@@ -72,7 +72,7 @@ def headline(plan: Plan) -> str:
 def budget(limits: Budget) -> str:
     """What may be spent: `40.0 MB copied, 20 replicas copied`."""
     writers: dict[str, Callable[[int], str]] = {
-        "bytes_moved": lambda most: f"{stated(most)} copied",
+        "bytes_moved": lambda most: f"{as_stated(most)} copied",
         "replicas_moved": lambda most: f"{counted(most, 'replica')} copied",
         "leaders_changed": lambda most: f"{counted(most, 'leader')} changed",
     }
@@ -203,10 +203,10 @@ def _why_nothing(plan: Plan) -> str:
         return "no plan tried is within the budget and more even than today; raise the budget, or try more --candidates"
     match plan.choice.rule:
         case "most_even_within_bytes" | "lowest_worst_hour_within_bytes" | "most_months_within_bytes" as rule:
-            most, better = stated(plan.choice.value or 0), _BETTER[rule]
+            most, better = as_stated(plan.choice.value or 0), _BETTER[rule]
             return f"no plan tried that copies at most {most} {better}; allow more in sweep.choose"
         case "fewest_bytes_within_imbalance" | "fewest_bytes_within_worst_hour" | "fewest_bytes_lasting_months":
-            return f"that is {chosen(plan)}"
+            return f"that is {choice_phrase(plan)}"
     full = any(row.crossed and row.key.startswith("capacity.") for row in plan.limits)
     reasons = [*(["no plan tried brings each broker within its caps"] if full else []), *racks(plan)]
     if plan.changes.rebalance == "none" and (reasons or plan.balance.relaxed):
@@ -268,7 +268,7 @@ def _against_bound(plan: Plan) -> str:
     elif made_for != "the targets":
         reached = f" for a balance this close to {made_for}" if plan.bound.excess else f" at {made_for}"
     replicas = sum(len(row.added) for row in plan.partitions)
-    return f", {bound_section.gap_to_least(plan.bound, reached + bound_section.of_split(plan), replicas)}"
+    return f", {bound_section.gap_to_least(plan.bound, reached + bound_section.split_phrase(plan), replicas)}"
 
 
 def more_than_needed(plan: Plan) -> int:
@@ -277,14 +277,14 @@ def more_than_needed(plan: Plan) -> int:
     return 0 if enough is None else plan.bound.bytes_moved - enough
 
 
-def chosen(plan: Plan) -> str:
+def choice_phrase(plan: Plan) -> str:
     """The rule that chose the plan, with its numbers."""
     choice = plan.choice
     variant = f"variant {choice.variant}: " if choice.variant != "changes" else ""
     return printable(f"{variant}{choice.why}", 300)
 
 
-def before_anything(plan: Plan) -> str:
+def repair_first(plan: Plan) -> str:
     """What to repair before the plan is applied, or before a better one is made; empty if nothing."""
     if down := plan.brokers_down:
         it, they = ("it", "it") if len(down) == 1 else ("them", "they")

@@ -23,7 +23,7 @@ def read(path: Path) -> Plan:
     """The plan; PlannerError if the file isn't a plan of this format, was changed, or contradicts itself."""
     if (path / RESTART_FILE).is_file() and not (path / "plan.json").exists():
         raise SetupError(f"{path}: is a restart's folder, which planner check takes; allowed: a plan or its folder")
-    file, data = file_reading.read_made(path, "plan.json", "a plan")
+    file, data = file_reading.read_plan_file(path, "plan.json", "a plan")
     if file.suffix in (".yaml", ".yml"):
         raise SetupError(f"{path}: is YAML; allowed: a plan or its folder; planner whatif makes {file.stem}.plan")
     plan = codec.decode(data, str(file))

@@ -74,7 +74,7 @@ def terms(
     plan's: partitions that wait for a later step keep theirs. `waiting` counts partitions that an earlier plan of the
     same change left for later; `full_problem` doesn't contain them.
     """
-    now = build_problem.before(spec)
+    now = build_problem.problem_today(spec)
     # apply.yml starts once replicas out of sync are back, except those on brokers that leave.
     behind = np.append(~(full_problem.targets & (applied or full_problem.is_new.any())), False)
     columns = (
@@ -159,7 +159,7 @@ def _fairness(columns: TermColumns) -> Iterator[TermRow]:
     brokers, brokers_after = (int(column.problem.targets.sum()) for column in columns[::2])
     note = f"; shares are by {brokers} brokers today, else by the {brokers_after} afterwards"
     shares_by = "" if brokers == brokers_after else note
-    for index, measure in enumerate(_ABOVE[: broker_loads.measured(problem)]):
+    for index, measure in enumerate(_ABOVE[: broker_loads.measure_count(problem)]):
         if measure != "bytes" or problem.sizes_known:
             values = tuple(
                 _percent(column.above_ppm[index]) if index < len(column.above_ppm) else 0.0 for column in columns

@@ -29,7 +29,7 @@ from planner.plan.document.cluster_types import (
     WorstHourRow,
 )
 from planner.scoring.broker_loads import Week, leaders_after, read_across_racks, read_from, replicated_across_racks
-from planner.scoring.score import adding
+from planner.scoring.score import added_replicas
 from planner.strategies.optimum import UNKNOWN
 from planner.sweep.candidates import NO_SCENARIOS, STRATEGIES, of_row
 from planner.sweep.evaluate import planned_for
@@ -56,7 +56,7 @@ class _WeekJudge:
         """
         problem, loads = self.week.problem, self.week.loads(assignment, leaders)
         first = np.flatnonzero(above_in > 0)
-        moved = adding(problem, assignment).sum(axis=1) * problem.size_bytes
+        moved = added_replicas(problem, assignment).sum(axis=1) * problem.size_bytes
         at_worst = [[int(index) for index in np.unravel_index(table.argmax(), table.shape)] for table in loads]
         worst = [
             WorstHourRow(
@@ -114,7 +114,7 @@ def cross_rack(spec: Spec, problem: Problem, assignment: IntArray, copied: int) 
 
     `copied` are the bytes that the plan copies from rack to rack.
     """
-    now = build_problem.before(spec)
+    now = build_problem.problem_today(spec)
     rates = bool(problem.bytes_in_per_sec.any() or problem.bytes_out_per_sec.any())
     if not rates or any((each.broker_racks < 0).any() for each in (now, problem)):
         return None
@@ -161,7 +161,7 @@ def hours(spec: Spec, problem: Problem, assignment: IntArray, swept: SweepResult
     highest = int(max(each.max() for each in higher))
     # Levels are 0 to 9, rounded up, so that 0 means no traffic at all.
     levels = [["".join(map(str, row)) for row in (-(-9 * each // max(highest, 1))).tolist()] for each in higher]
-    of_leaders = build_problem.of_brokers(problem, judge.hours, *states[0])
+    of_leaders = build_problem.hours_of_brokers(problem, judge.hours, *states[0])
     chosen = busiest_hours(of_leaders) if spec.week.planned_for else ()
     if swept and chosen and (mean := _of_mean(problem, swept)) is not None:
         states.append((mean, leaders_after(problem, mean)))

@@ -72,7 +72,7 @@ def limits(plan: Plan) -> Table[LimitRow]:
     def cells(row: LimitRow) -> tuple[str, str]:
         value, most = limit_amounts(plan, row)
         if row.key == "limits.disk_used":
-            return f"{value} on broker {row.broker}, {size(row.value)}", f"{most}, {formats.stated(row.limit)}"
+            return f"{value} on broker {row.broker}, {size(row.value)}", f"{most}, {formats.as_stated(row.limit)}"
         return value, most
 
     def outcome(row: LimitRow) -> str:
@@ -260,7 +260,7 @@ def proof(plan: Plan) -> str:
     less = f"less than {size(bound.least_bytes_moved)}"
     if not plan.cluster.sizes_known:
         less = f"fewer than {counted(bound.least_replicas_moved or 0, 'replica')}"
-    split = bound_section.of_split(plan)
+    split = bound_section.split_phrase(plan)
     scope = ("for this step alone, " if plan.unfinished else "") + (f"{split.strip()}, " if split else "")
     return f"{scope}no plan that {bound_section.bounded(plan)} copies {less}"
 

@@ -9,14 +9,14 @@ from pathlib import PurePath
 
 from planner.execution.limits_and_safety import AT_LEAST, GATES_ON_BYTES, GATES_ON_RATES, LimitRow, gate_amount
 from planner.model import formats
-from planner.model.formats import amount, brokers, counted, size, stated
+from planner.model.formats import amount, as_stated, brokers, counted, size
 from planner.plan import headline
 from planner.plan.bound_section import LONGEST_PROOF
 from planner.plan.document.cluster_types import TopicRow
 from planner.plan.document.plan_types import Plan
 from planner.report import choice_tables, cluster_tables, requested, sentences, summary, verdict
 from planner.report.plot_movement import Movement
-from planner.report.view import Facts, Joined, Lines, Name, Sentence, Value, ViewSection, told
+from planner.report.view import Block, Facts, Joined, Lines, Name, Sentence, Value, ViewSection, visible
 
 # This file has everything that the plan's screens and reports leave out.
 SOURCE = "plan.json"
@@ -48,36 +48,34 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
     )
     log_dirs = (cluster_tables.log_dirs(plan), cluster_tables.log_dir_moves(plan))
     scenarios = Lines(tuple(map(sentences.scenario, plan.scenarios)), "scenario")
-    # With `rebalance: none`, missed targets don't matter for the decision: they are shown among the folded terms.
     hours = (cluster_tables.worst_hours(plan), cluster_tables.months_of_hours(plan))
-    relaxed, no_rebalance = choice_tables.relaxed(plan), plan.changes.rebalance == "none"
+    # With `rebalance: none`, missed targets don't matter for the decision: they are shown among the folded terms.
+    limits, terms = list[Block]([choice_tables.limits(plan)]), list[Block]([choice_tables.terms(plan)])
+    (terms if plan.changes.rebalance == "none" else limits).append(choice_tables.relaxed(plan))
     all_sections = (
-        ViewSection("Warnings", told(Lines(plan.warnings, "warning")), "warnings"),
-        ViewSection(
-            "Limits and balance", told(choice_tables.limits(plan), *([] if no_rebalance else [relaxed])), "gates"
-        ),
-        ViewSection("Risks", told(Lines(tuple(verdict.risks(plan)), "risk")), "risks"),
-        ViewSection("How to apply and roll back", told(commands(plan, folder)), "commands"),
-        ViewSection("Racks", told(cluster_tables.racks(plan)), "racks", plot="racks", folded=True),
-        ViewSection("Brokers", told(cluster_tables.brokers(plan)), "brokers", plot="brokers", folded=True),
+        ViewSection("Warnings", visible(Lines(plan.warnings, "warning")), "warnings"),
+        ViewSection("Limits and balance", visible(*limits), "gates"),
+        ViewSection("Risks", visible(Lines(tuple(verdict.risks(plan)), "risk")), "risks"),
+        ViewSection("How to apply and roll back", visible(commands(plan, folder)), "commands"),
+        ViewSection("Racks", visible(cluster_tables.racks(plan)), "racks", plot="racks", folded=True),
+        ViewSection("Brokers", visible(cluster_tables.brokers(plan)), "brokers", plot="brokers", folded=True),
         *_movement(plan, moved),
         ViewSection(
-            "Alternatives that copy less or more", told(choice_tables.front(plan)), "front", plot="front", folded=True
-        ),
-        ViewSection("Variants", told(choice_tables.variants(plan)), "variants-and-plans"),
-        ViewSection("Busiest hours", told(Lines(sentences.hours(plan))), "busiest-hours"),
-        ViewSection("Worst hours", told(*hours), "hours", plot="hours", folded=True),
-        ViewSection("Traffic between racks", told(Lines(verdict.cross_rack(plan))), "rack-traffic"),
-        ViewSection("In the scenarios", told(scenarios), "scenarios"),
-        ViewSection("New partitions", told(*new_blocks) if plan.new_topics else (), "new", folded=True),
-        ViewSection("Log dirs", told(*log_dirs), "of-log-dirs", folded=True),
-        ViewSection(_COMPARED, told(choice_tables.compared(plan)), "others", folded=True),
-        ViewSection(
-            "Every term",
-            told(choice_tables.terms(plan), *([relaxed] if no_rebalance else [])),
-            "every-term",
+            "Alternatives that copy less or more",
+            visible(choice_tables.front(plan)),
+            "front",
+            plot="front",
             folded=True,
         ),
+        ViewSection("Variants", visible(choice_tables.variants(plan)), "variants-and-plans"),
+        ViewSection("Busiest hours", visible(Lines(sentences.hours(plan))), "busiest-hours"),
+        ViewSection("Worst hours", visible(*hours), "hours", plot="hours", folded=True),
+        ViewSection("Traffic between racks", visible(Lines(verdict.cross_rack(plan))), "rack-traffic"),
+        ViewSection("In the scenarios", visible(scenarios), "scenarios"),
+        ViewSection("New partitions", visible(*new_blocks) if plan.new_topics else (), "new", folded=True),
+        ViewSection("Log dirs", visible(*log_dirs), "of-log-dirs", folded=True),
+        ViewSection(_COMPARED, visible(choice_tables.compared(plan)), "others", folded=True),
+        ViewSection("Every term", visible(*terms), "every-term", folded=True),
         ViewSection("How the plan was found", (_search_facts(plan),), "found", folded=True),
     )
     return tuple(section for section in all_sections if section.blocks)
@@ -85,13 +83,13 @@ def details(plan: Plan, moved: Movement | None = None, folder: str | None = None
 
 def _movement(plan: Plan, moved: Movement | None) -> tuple[ViewSection, ...]:
     """The batches; if data is copied, also what each pair of brokers copies, and disk use over time."""
-    batches = told(cluster_tables.batches(plan))
+    batches = visible(cluster_tables.batches(plan))
     if moved is None or not moved.copied.any():
         return (ViewSection("Batches", batches, "batches", folded=True),)
     return (
-        ViewSection("Movement", told(cluster_tables.copied_pairs(plan, moved)), "movement", plot="movement"),
+        ViewSection("Movement", visible(cluster_tables.copied_pairs(plan, moved)), "movement", plot="movement"),
         ViewSection("Batches", (*batches, cluster_tables.copies(plan, moved)), "batches", plot="batches"),
-        ViewSection("Disk use while the plan runs", told(cluster_tables.stored(plan, moved)), "held", plot="held"),
+        ViewSection("Disk use while the plan runs", visible(cluster_tables.stored(plan, moved)), "held", plot="held"),
     )
 
 
@@ -102,7 +100,7 @@ def _search_facts(plan: Plan) -> Facts:
     facts: tuple[tuple[str, Value], ...] = (
         *requested.rules(plan, _LONGEST_FACT),
         ("By default", Sentence(derived, _LONGEST_FACT) if derived else ""),
-        ("Chosen", headline.chosen(plan)),
+        ("Chosen", headline.choice_phrase(plan)),
         (proof_label, Sentence(plan.bound.proof.rstrip("."), LONGEST_PROOF)),
         ("Searched", sentences.searched(plan)),
         ("The winner", formats.printable(plan.candidates.rule.rstrip("."), _LONGEST_FACT)),
@@ -131,7 +129,7 @@ def next_steps_on_screen(plan: Plan, folder: str | None, files: int) -> ViewSect
         if not plan.cluster.bootstrap_servers:
             facts.append(("Addresses", _NO_ADDRESSES))
         kept_text = "; new topics and partitions stay" if plan.new_topics else ""
-        if first := headline.before_anything(plan):
+        if first := headline.repair_first(plan):
             facts.append(("First", first))
         facts += [
             ("Next", f"{play} apply.yml --check"),
@@ -160,7 +158,7 @@ def commands(plan: Plan, folder: str | None) -> Lines:
     lines = [files_line]
     if not plan.cluster.bootstrap_servers:
         lines.append((f"Addresses: {_NO_ADDRESSES}.",))
-    if first := headline.before_anything(plan):
+    if first := headline.repair_first(plan):
         lines.append((f"First: {first}.",))
     lines += [
         (f"Dry run{in_folder}: ", Name(f"cd {ansible} && ansible-playbook apply.yml --check"), "."),
@@ -168,7 +166,7 @@ def commands(plan: Plan, folder: str | None) -> Lines:
     ]
     throttle = plan.execution.throttle_bytes_per_sec
     if throttle is not None and any(batch.replicas_moved for batch in plan.batches):
-        rate = f"{stated(throttle)}/s per broker"
+        rate = f"{as_stated(throttle)}/s per broker"
         lines.append(
             (
                 f"The throttle of {rate} is set before each batch, and removed at the end of the run. ",

@@ -84,7 +84,7 @@ def beside_axis(axes: Axes, labels: Sequence[tuple[float, str]]) -> None:
         axes.text(-6 / _size(axes)[0], y, text, **placement)
 
 
-def room(labels: Sequence[str]) -> float:
+def label_width(labels: Sequence[str]) -> float:
     """The room for texts on the left of a panel, at least as much as numbers need."""
     return max(LEFT, 8 + _CHARACTER * max(map(len, labels), default=0))
 
@@ -141,7 +141,9 @@ def lines(axes: Axes, gid: str, courses: Sequence[LongArray] | Sequence[FloatArr
     axes.add_collection(collection, autolim=False)
 
 
-def names(axes: Axes, points: Sequence[tuple[float, float, str]], *, beside: float = 0, outside: bool = False) -> None:
+def label_points(
+    axes: Axes, points: Sequence[tuple[float, float, str]], *, beside: float = 0, outside: bool = False
+) -> None:
     """Texts at (x, y) that don't overlap; a text right of 60 % of the width is on the left of its point.
 
     `beside` is the distance between a text and its point. A text without room moves up by at most three lines, with a
@@ -182,7 +184,7 @@ def level(axes: Axes, value: float, text: str) -> None:
     axes.text(0.01, value, text, fontsize=_SMALL, **placement)
 
 
-def amounts(axes: Axes, side: Literal["x", "y"], as_text: Callable[[int], str]) -> None:
+def draw_amounts(axes: Axes, side: Literal["x", "y"], as_text: Callable[[int], str]) -> None:
     """At most five whole amounts with their units along the axis, and a grid line at each."""
     from matplotlib.ticker import MaxNLocator
 

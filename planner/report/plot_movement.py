@@ -316,8 +316,8 @@ def stored(plan: Plan, moved: Movement) -> Drawing:
     for value, text in levels:
         plot_axes.level(axes, value, text)
     ends = [(float(edges[-1]), value, text) for value, text in _ends(moved, rows, values[-1], axes)]
-    plot_axes.names(axes, ends, beside=5, outside=True)
-    plot_axes.amounts(axes, "y", as_text)
+    plot_axes.label_points(axes, ends, beside=5, outside=True)
+    plot_axes.draw_amounts(axes, "y", as_text)
     plot_axes.time(axes, _times_known(plan))
     plot_axes.heading(axes, "stored on each broker")
     plot_axes.legend(axes, [(_LINE[role], _ROLE_WORDS[role]) for role in _LINE if role in roles])

@@ -120,7 +120,7 @@ def settings() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def finished(name: str, drawing: Drawing) -> Plot:
+def as_svg(name: str, drawing: Drawing) -> Plot:
     """A drawing as SVG; call it within `settings`. ValueError if an artist drew another number of marks than stated."""
     import matplotlib
 

@@ -51,7 +51,7 @@ _UNITS = {"size_bytes": "bytes", **dict.fromkeys(_TRAFFIC, "bytes/s")}
 def draw(plan: Plan, moved: Movement) -> tuple[Plot, ...]:
     """Every plot that has content for a plan.json document: without racks no plot of racks, without moves no map."""
     with plot_svg.settings():
-        return tuple(plot_svg.finished(name, drawing) for name, drawing in _drawings(plan, moved))
+        return tuple(plot_svg.as_svg(name, drawing) for name, drawing in _drawings(plan, moved))
 
 
 def _drawings(plan: Plan, moved: Movement) -> Iterator[tuple[str, Drawing]]:
@@ -103,9 +103,9 @@ def _front(plan: Plan) -> Drawing:
     lowest, highest = (pick(0.0, *(point.y for point in points)) for pick in (min, max))
     margin = 0.06 * ((highest - lowest) or 1)
     axes.set_ylim(lowest - margin, highest + margin)
-    plot_axes.names(axes, [(point.x, point.y, point.name) for point in points if point.is_named], beside=11)
-    plot_axes.amounts(axes, "x", as_text)
-    plot_axes.amounts(axes, "y", formats.percent)
+    plot_axes.label_points(axes, [(point.x, point.y, point.name) for point in points if point.is_named], beside=11)
+    plot_axes.draw_amounts(axes, "x", as_text)
+    plot_axes.draw_amounts(axes, "y", formats.percent)
     plot_axes.name_below(axes, "copied" if key == "bytes_moved" else "replicas copied")
     plot_axes.heading(axes, "imbalance: how far the worst broker is above its share")
     titles = [f"{point.name}: {as_text(point.x)} copied, {point.above} above share" for point in points]
@@ -166,7 +166,7 @@ def _bars(plan: Plan, rows: LoadRows, noun: str, all_labels: Sequence[str]) -> D
                 for index, (name, value) in enumerate(zip(labels, values, strict=True), 1)
             ]
         axes.set_ylim(0, 1.08 * max(1, *both_sides[0], *both_sides[1]))
-        plot_axes.amounts(axes, "y", as_text)
+        plot_axes.draw_amounts(axes, "y", as_text)
         plot_axes.heading(axes, _WORDS[key])
     plot_axes.legend(panels[0], _SIDES)
     words = f"Two bars per {noun}: today and after the plan."

@@ -9,7 +9,7 @@ from msgspec import Struct, ValidationError, convert, structs, to_builtins
 from planner.model.errors import Finding, Place, SpecError
 from planner.model.file_reading import FileKind, json_value
 from planner.model.formats import counted
-from planner.report.view import SECONDS, Column, Lines, Name, Quantity, Sentence, Table, View, ViewSection, told
+from planner.report.view import SECONDS, Column, Lines, Name, Quantity, Sentence, Table, View, ViewSection, visible
 
 # The limit is generous: one line a minute makes 10 MB in a month.
 JOURNAL = FileKind("a journal of the playbooks", 64 * 2**20)
@@ -70,7 +70,7 @@ def view(name: str, journal: Sequence[Entry]) -> View:
     table = Table("entry", journal, columns, "journal")
     ends = [each.said for each in journal if each.event in ("stopped", "summary")] or [_NO_END]
     lead_lines = tuple(Sentence(sentence, _LONGEST) for sentence in (ends if journal else ["The journal is empty."]))
-    sections = [ViewSection("", told(Lines(lead_lines), table))]
+    sections = [ViewSection("", visible(Lines(lead_lines), table))]
     if batches := [entry.figures for entry in journal if entry.figures]:
         # A figure that is unknown for one batch is unknown for the sum.
         copied = [each.copied_bytes for each in batches if each.copied_bytes is not None]
@@ -81,7 +81,7 @@ def view(name: str, journal: Sequence[Entry]) -> View:
             sum(copied) if len(copied) == len(batches) else None,
             sum(each.planned_bytes for each in batches) if all(each.planned_bytes for each in batches) else 0,
         )
-        sections.append(ViewSection("Planned and measured", told(_figures([*batches, total]))))
+        sections.append(ViewSection("Planned and measured", visible(_figures([*batches, total]))))
     return View(Name(name), tuple(sections))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from planner.model import formats
 from planner.model.balance import BYTE_WINDOWS
 from planner.model.document_fields import LogDirRow
-from planner.model.formats import UNKNOWN, amount, counted, number, percent, printable, size, stated, words
+from planner.model.formats import UNKNOWN, amount, as_stated, counted, number, percent, printable, size, words
 from planner.plan import bound_section, headline
 from planner.plan.document.cluster_types import BrokerRow, HoursSection, WorstHourRow
 from planner.plan.document.comparison_types import CandidateFigures, FrontFigures, ParetoRow, ScenarioRow, VariantRow
@@ -283,7 +283,7 @@ def pace(plan: Plan) -> str:
         return f"{batches_text}{of_each}, nothing to copy"
     if throttle is None:
         return f"{batches_text}, not throttled"
-    rate = f"{stated(throttle)}/s per broker"
+    rate = f"{as_stated(throttle)}/s per broker"
     if not plan.cluster.sizes_known:
         return f"{batches_text}, time unknown without sizes; throttled to {rate}"
     known_seconds = [batch.seconds_at_throttle for batch in batches if batch.seconds_at_throttle is not None]

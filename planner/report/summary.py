@@ -28,7 +28,7 @@ from planner.report.view import (
     Table,
     Value,
     ViewSection,
-    told,
+    visible,
 )
 
 _LONGEST_WISHES = 300
@@ -78,7 +78,7 @@ class Measure:
 
 def section(plan: Plan) -> ViewSection:
     """The facts and the measures."""
-    return ViewSection("In short", told(facts(plan), measures(plan)), "facts")
+    return ViewSection("In short", visible(facts(plan), measures(plan)), "facts")
 
 
 def facts(plan: Plan) -> Facts:
@@ -86,7 +86,7 @@ def facts(plan: Plan) -> Facts:
     has_changes = bool(plan.partitions)
     # The rule had more candidates to choose from than those at the balance asked for.
     had_a_choice = bool(plan.variants) or (has_changes and plan.choice.rule != "asked")
-    chosen = headline.chosen(plan)
+    chosen = headline.choice_phrase(plan)
     if plan.unfinished and plan.choice.rule == "within_budget":
         # The figures are left out, because the headline has them.
         chosen = chosen.partition(": copies ")[0] if has_changes else ""

@@ -28,7 +28,7 @@ from planner.report.view import (
     ViewSection,
     Writer,
     left_out_here,
-    told,
+    visible,
     written,
     written_rows,
 )
@@ -203,13 +203,13 @@ def show_plan(
         *_note_lines("variant", [f"{row.name}: {row.why_not}" for row in plan.variants if row.why_not]),
         *_note_lines("warning", plan.warnings),
     )
-    more_sections = details(plan) if detail == "everything" else (ViewSection("", told(Lines(notes))),)
+    more_sections = details(plan) if detail == "everything" else (ViewSection("", visible(Lines(notes))),)
     shown = [section for section in (*more_sections, next_steps_on_screen(plan, folder, files)) if section.blocks]
     extras = [("Writes", verdict.writes(plan))] if plan.partitions else []
     if any(term.name in _FAILURES and (term.plan or 0) > (term.today or 0) for term in plan.terms):
         extras += [("Failures", " ".join(verdict.failures(plan)))]
     # The first section needs no title.
-    untitled = (ViewSection("", told(Facts((*summary.facts(plan).facts, *extras)), summary.measures(plan))), *shown)
+    untitled = (ViewSection("", visible(Facts((*summary.facts(plan).facts, *extras)), summary.measures(plan))), *shown)
     console.print()
     sections(untitled, SOURCE, console, most_rows=_ROWS_SHOWN)
 

@@ -114,7 +114,7 @@ def written(value: Value, writer: Writer) -> str:
 _OF_UNIT: dict[str, Callable[[float], str]] = {
     GAP: gap_shown,
     SECONDS: lambda value: duration(round(value)),
-    STATED: lambda value: formats.stated(round(value)),
+    STATED: lambda value: formats.as_stated(round(value)),
 }
 
 
@@ -271,7 +271,7 @@ class View:
     source: str = "--format json"
 
 
-def told(*blocks: Block) -> tuple[Block, ...]:
+def visible(*blocks: Block) -> tuple[Block, ...]:
     """The blocks with content: tables with rows, lists with lines, and all facts."""
     return tuple(
         block

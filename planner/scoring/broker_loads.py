@@ -23,7 +23,7 @@ MEASURES = ("replicas", "leaders", "size_bytes", "network_in", "network_out")
 _WITHOUT_RATES = 3
 
 
-def measured(problem: Problem) -> int:
+def measure_count(problem: Problem) -> int:
     """The number of MEASURES, counted from the first, that aren't all 0 in this problem."""
     has_rates = bool(problem.bytes_in_per_sec.any() or problem.bytes_out_per_sec.any())
     return len(MEASURES) if has_rates else _WITHOUT_RATES

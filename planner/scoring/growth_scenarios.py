@@ -33,14 +33,14 @@ class Scenario:
 def scenarios(problem: Problem) -> tuple[Scenario, ...]:
     """Every scenario of the problem."""
     first_hour = len(problem.scenario_names) - (0 if problem.scenario_hours is None else len(problem.scenario_hours))
-    problems = [(name, under(problem, number)) for number, name in enumerate(problem.scenario_names)]
+    problems = [(name, scenario_problem(problem, number)) for number, name in enumerate(problem.scenario_names)]
     return tuple(
         Scenario(name, each, windows(each, each.balance), number >= first_hour)
         for number, (name, each) in enumerate(problems)
     )
 
 
-def under(problem: Problem, number: int) -> Problem:
+def scenario_problem(problem: Problem, number: int) -> Problem:
     """The problem with the sizes and rates of a scenario, and without scenarios.
 
     In an hour of the week only traffic differs, so such a scenario has no windows of bytes on disk.
@@ -59,9 +59,9 @@ def under(problem: Problem, number: int) -> Problem:
     ppm = problem.scenario_ppm[number]
     return replace(
         without(problem),
-        size_bytes=grown(problem.size_bytes, ppm),
-        bytes_in_per_sec=grown(problem.bytes_in_per_sec, ppm),
-        bytes_out_per_sec=grown(problem.bytes_out_per_sec, ppm),
+        size_bytes=grow(problem.size_bytes, ppm),
+        bytes_in_per_sec=grow(problem.bytes_in_per_sec, ppm),
+        bytes_out_per_sec=grow(problem.bytes_out_per_sec, ppm),
     )
 
 
@@ -70,7 +70,7 @@ def without(problem: Problem) -> Problem:
     return replace(problem, scenario_names=(), scenario_ppm=None, scenario_hours=None)
 
 
-def grown(values: LongArray, ppm: LongArray) -> LongArray:
+def grow(values: LongArray, ppm: LongArray) -> LongArray:
     """Values (P,) times millionths (P,), rounded down; in two steps, because their product exceeds 64 bits."""
     quotient, remainder = np.divmod(values.astype(np.int64), PPM)
     return quotient * ppm + remainder * ppm // PPM
@@ -89,7 +89,7 @@ class OutsideRow(Section, frozen=True):
     most: Annotated[Count, doc("The most that is allowed.")]
 
 
-def outside(scenario: Scenario, assignment: IntArray) -> list[OutsideRow]:
+def brokers_outside(scenario: Scenario, assignment: IntArray) -> list[OutsideRow]:
     """The brokers that are outside a window of bytes or traffic in a scenario, under an assignment (P, W)."""
     problem = scenario.problem
     amounts, limits = loads(problem, assignment), problem.disk_limit_bytes[problem.targets]
@@ -121,7 +121,7 @@ def excess(scenarios: Sequence[Scenario], grown: LongArray) -> dict[str, LongArr
     return {"scenario_excess": total, "scenarios_missed": missed}
 
 
-def held_ahead(problem: Problem, replicas: IntArray, groups: IntArray, count: int) -> LongArray:
+def bytes_ahead(problem: Problem, replicas: IntArray, groups: IntArray, count: int) -> LongArray:
     """(count, B, M + 1): bytes of each group of partitions (P,), of replicas (P, W), on every broker now and in each
     coming month; no months if they aren't known.
     """

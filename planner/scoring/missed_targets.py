@@ -15,7 +15,7 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.broker_loads import by_group, leaders_after, loads
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares, network_weights, sent_by_leader
 from planner.scoring.score import ScoringBasis
-from planner.scoring.windows import Windows, alike, byte_window, excess_anywhere, spread, windows
+from planner.scoring.windows import Windows, byte_window, equal_for_all, excess_anywhere, spread, windows
 
 WindowKey = Literal[
     "replicas", "leaders", "topic_replicas", "topic_leaders", "disk", "network_in", "network_out", "log_dirs"
@@ -147,7 +147,7 @@ def _relaxed_rows(problem: Problem, window: _CheckedWindow) -> Iterable[RelaxedR
     rules = (problem.allowed, problem.leader_ranks, problem.caps, problem.cordoned)
     if by_spread and any(each is not None for each in rules):
         # With such rules shares may be unlike: brokers are then as asked within their own windows.
-        is_missed = np.where(alike(window.bounds), is_missed, window.outside)
+        is_missed = np.where(equal_for_all(window.bounds), is_missed, window.outside)
     if not is_missed.any():
         return
     reached: NDArray[Any] = window.spread
@@ -233,18 +233,18 @@ def unlike_shares(problem: Problem) -> Iterator[SharesRow]:
             yield SharesRow(name, least, most)
 
 
-def missed(problem: Problem, assignment: IntArray) -> tuple[str, ...]:
+def missed_windows(problem: Problem, assignment: IntArray) -> tuple[str, ...]:
     """The windows of `problem.balance` that an assignment (P, W) misses, by their keys."""
     checked = _checked_windows(problem, windows(problem, problem.balance), assignment)
     return tuple(each.name for each in checked if each.tolerance.kind != "none" and each.missed)
 
 
-def reached(problem: Problem, assignment: IntArray) -> Balance:
+def widened_to_reach(problem: Problem, assignment: IntArray) -> Balance:
     """`problem.balance` with each window that an assignment (P, W) misses widened just enough for the assignment.
 
     A window that is missed at any width, because a broker's share is 0, becomes `none`.
     """
-    widened = {name: _widened(problem, assignment, name) for name in missed(problem, assignment)}
+    widened = {name: _widened(problem, assignment, name) for name in missed_windows(problem, assignment)}
     return replace(problem.balance, **widened)
 
 
@@ -255,7 +255,7 @@ def _widened(problem: Problem, assignment: IntArray, name: str) -> Tolerance:
 
     def keeps(width: int) -> bool:
         wider = replace(problem.balance, **{name: Tolerance(tolerance.kind, width / unit)})
-        return name not in missed(replace(problem, balance=wider), assignment)
+        return name not in missed_windows(replace(problem, balance=wider), assignment)
 
     # Doubled until it holds, then bisected: it is missed at `below` and holds at `above`.
     below = int(tolerance.value * unit)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from planner.model import growth_forecast
 from planner.model.balance import BYTE_WINDOWS
 from planner.model.document_fields import PPM
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, hash64
 from planner.scoring import broker_loads, failure_costs, fair_shares, growth_scenarios, independent_check
 from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.growth_scenarios import Scenario, scenarios
@@ -63,7 +63,7 @@ class ScoringBasis:
     @staticmethod
     def of(problem: Problem) -> ScoringBasis:
         """The data that scoring needs of a problem, computed once."""
-        measures = broker_loads.measured(problem)
+        measures = broker_loads.measure_count(problem)
         # What each partition adds to MEASURES over all brokers once everything is as asked, (measures, P).
         is_led, factors, sent = problem.is_led, problem.replication_factors.astype(np.int64), sent_by_leader(problem)
         of_replicas = factors * problem.size_bytes, factors * problem.bytes_in_per_sec
@@ -84,7 +84,7 @@ class ScoringBasis:
 class Tally(NamedTuple):
     """Additive terms of G topics or candidates: `sums` (G, len(SUMS)); `per_broker` (G, measures, Bt), as many of
     `MEASURES` as the basis has, on each target broker; `copied` (G, 2, B), bytes that each broker copies in and sends;
-    `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `ahead` (G, B, M + 1), `growth_scenarios.held_ahead`;
+    `grown` (G, S, 3, Bt), `broker_loads.loads` in each scenario; `ahead` (G, B, M + 1), `growth_scenarios.bytes_ahead`;
     `exposed` (G, E), `failure_costs.lost_by_group`; and last `topic_spread` (G,), which is combined as a maximum.
     """
 
@@ -162,7 +162,7 @@ def _tally(
     leading = broker_loads.leaders_after(problem, assignment) if leaders is None else leaders
     # In column order, because numpy is ten times slower along a short innermost axis.
     assignment = np.asfortranarray(assignment)
-    added = adding(problem, assignment)
+    added = added_replicas(problem, assignment)
     first_rows = np.searchsorted(problem.topic_of, firsts)
     columns = (
         np.add.reduceat(column, first_rows, dtype=np.int64)
@@ -184,7 +184,7 @@ def _tally(
         broker_loads.by_group(problem, assignment, leading, groups, count, basis.measures),
         _copied(problem, assignment, added, groups, count),
         grown,
-        growth_scenarios.held_ahead(problem, assignment, groups, count),
+        growth_scenarios.bytes_ahead(problem, assignment, groups, count),
         failure_costs.lost_by_group(problem, basis.fragile, assignment, groups, count),
         np.maximum.reduceat(spread(counts[:, 0], problem.allowed_targets), firsts),
     )
@@ -232,7 +232,7 @@ def digest(assignment: IntArray) -> int:
     return int(_digest(assignment).sum())
 
 
-def adding(problem: Problem, replicas: IntArray) -> BoolArray:
+def added_replicas(problem: Problem, replicas: IntArray) -> BoolArray:
     """(P, W): True if the broker has to copy the partition; new partitions aren't copied."""
     has_replica = np.zeros_like(replicas, dtype=bool)
     for column in problem.replicas.T:
@@ -242,7 +242,7 @@ def adding(problem: Problem, replicas: IntArray) -> BoolArray:
 
 def ties(problem: Problem, assignment: IntArray) -> tuple[int, int]:
     """Partitions that gain or lose a replica, and the sum over brokers of the squares of the replicas that arrive."""
-    added = adding(problem, assignment)
+    added = added_replicas(problem, assignment)
     is_kept = np.zeros_like(problem.replicas, dtype=bool)
     for column in assignment.T:
         is_kept |= problem.replicas == column[:, None]
@@ -297,7 +297,7 @@ def _parts(problem: Problem, amounts: LongArray) -> NDArray[np.float64]:
 
 
 def _row_terms(problem: Problem, replicas: IntArray, leaders: IntArray, added: BoolArray) -> tuple[LongArray, ...]:
-    """The additive terms of each partition (P,), in the order of SUMS without the last; `added` as by `adding`."""
+    """The additive terms of each partition (P,), in the order of SUMS without the last; `added` by `added_replicas`."""
     broken = independent_check.broken_rules(problem, replicas)
     # Replicas added in another rack than that of the leader that they are copied from.
     source = problem.broker_racks[problem.copied_from]
@@ -326,7 +326,7 @@ def _digest(replicas: IntArray) -> LongArray:
     keys = digest_keys(np.arange(rows), np.arange(width)[:, None])
     total = np.zeros(rows, dtype=np.uint64)
     for key, brokers in zip(keys, replicas.T, strict=True):
-        mixed = mix(key + brokers.astype(np.uint64))
+        mixed = hash64(key + brokers.astype(np.uint64))
         # An absent replica, -1, adds nothing.
         mixed[brokers < 0] = 0
         total += mixed

@@ -99,7 +99,7 @@ class CountWindows:
         total = np.zeros(len(self.movable), dtype=object)
         np.add.at(total, window, prices.astype(object) * claimed)
         for bounds in self.starts():
-            low, high = self.left(bounds)
+            low, high = self.movable_part(bounds)
             edges = np.where(prices > 0, np.minimum(low, high)[window, brokers], high[window, brokers])
             proven = np.zeros(len(self.movable), dtype=object)
             np.add.at(proven, window, prices.astype(object) * edges)
@@ -114,7 +114,7 @@ class CountWindows:
         ends = np.stack([np.minimum(self.bounds[0], self.first[:, None]), np.maximum(self.bounds[1], last_end)])
         return np.where(self.open[:, None], ends, self.bounds)
 
-    def left(self, bounds: LongArray) -> LongArray:
+    def movable_part(self, bounds: LongArray) -> LongArray:
         """The part of windows (2, K, Bt) that is left for movable replicas."""
         return (bounds - self.fixed).clip(0, self.movable.sum())
 

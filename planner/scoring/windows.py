@@ -152,7 +152,7 @@ def starting(windows: Windows, low: int, spread: int) -> Windows:
     return replace(windows, replicas=np.stack([lows, lows + spread]))
 
 
-def near(problem: Problem, balance: Balance, windows: Windows, assignment: IntArray) -> Windows:
+def nearest_windows(problem: Problem, balance: Balance, windows: Windows, assignment: IntArray) -> Windows:
     """The windows, with those that may begin anywhere set to begin nearest to the counts of an assignment (P, W)."""
     if balance.replicas.kind == "part":
         return windows
@@ -182,7 +182,7 @@ def _capped(problem: Problem, window: LongArray, kind: int) -> LongArray:
     return window if problem.caps is None else np.minimum(window, problem.caps[kind, problem.targets])
 
 
-def alike(window: LongArray) -> BoolArray:
+def equal_for_all(window: LongArray) -> BoolArray:
     """(K,): True if a window (2, K, Bt) is the same for all brokers."""
     same: BoolArray = (window == window[..., :1]).all(axis=(0, -1))
     return same
@@ -207,7 +207,7 @@ def excess_anywhere(bounds: LongArray, counts: LongArray, price: int, tolerance:
     if tolerance.kind != "spread":
         return outside
     even = counts.max(axis=-1) - counts.min(axis=-1) <= tolerance.value
-    return np.where(alike(bounds) & even, 0, outside)
+    return np.where(equal_for_all(bounds) & even, 0, outside)
 
 
 def byte_excess(windows: Windows, loads: LongArray) -> LongArray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.model.build_problem import rows_to_place, today
 from planner.model.errors import InfeasibleError
-from planner.model.problem import IntArray, LongArray, Problem, drawn
+from planner.model.problem import IntArray, LongArray, Problem, draw_numbers
 from planner.strategies.java_random import utf16_key
 
 NO_RACK = -1
@@ -151,7 +151,7 @@ def draws(seeds: LongArray, topics: int, bound: int) -> tuple[IntArray, IntArray
 
     Topic t uses the counters 2t (start index) and 2t + 1 (shift), so more topics never change the earlier ones.
     """
-    numbers = drawn(seeds.astype(np.int64).view(np.uint64), 2 * topics, bound)
+    numbers = draw_numbers(seeds.astype(np.int64).view(np.uint64), 2 * topics, bound)
     return numbers[:, 0::2], numbers[:, 1::2]
 
 

@@ -133,15 +133,15 @@ class Part:
 
 
 # The first and last start of the window of all replicas for which prices hold; None: all starts.
-Lows = tuple[int, int] | None
+StartRange = tuple[int, int] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Starting:
+class StartCase:
     """A case for some starts of the window of all replicas."""
 
     case: Case
-    lows: Lows = None
+    lows: StartRange = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,9 +152,9 @@ class Outside:
     and the one that proves the least counts. `topic_names` (T,) and `partitions` (M,), Kafka's ids, name the rows.
     """
 
-    allowed: Allowed
-    replicas: tuple[Starting, ...]
-    loads: tuple[Starting, ...]
+    slack: Allowed
+    replicas: tuple[StartCase, ...]
+    loads: tuple[StartCase, ...]
     topic_names: tuple[str, ...]
     partitions: IntArray
 
@@ -173,7 +173,7 @@ class Certificate:
     parts: tuple[Part, ...] = ()
     others: "tuple[Certificate, ...]" = ()
     outside: Outside | None = None
-    lows: Lows = None
+    lows: StartRange = None
 
 
 class LeastOutside(NamedTuple):
@@ -192,15 +192,15 @@ class _Decided:
     off: frozenset[tuple[int, int]] = frozenset()
 
 
-def least(certificate: Certificate) -> int:
+def lower_bound(certificate: Certificate) -> int:
     """The bound in bytes (or replicas), at least 0: no plan that the certificate covers moves less."""
-    return _whole_bound(certificate, None if certificate.outside is None else certificate.outside.allowed)
+    return _whole_bound(certificate, None if certificate.outside is None else certificate.outside.slack)
 
 
 def least_outside(facts: BoundFacts, outside: Outside) -> LeastOutside:
     """How far outside every plan is at least: of counts; and of loads, among plans as close to counts as allowed."""
     free = replace(facts, costs=np.zeros_like(facts.costs), home_costs=np.zeros_like(facts.home_costs))
-    racks, allowed = every_rack(facts), replace(outside.allowed, loads=0, furthest=None)
+    racks, allowed = every_rack(facts), replace(outside.slack, loads=0, furthest=None)
     of_replicas, of_loads = [], []
     for each in outside.replicas:
         at_starts = allowed.beginning(each.lows)
@@ -226,13 +226,13 @@ def _whole_bound(certificate: Certificate, allowed: Allowed | None) -> int:
     return min([proven, *(_whole_bound(other, allowed) for other in certificate.others)])
 
 
-def leaves(case: Case) -> Iterator[Prices]:
+def prices_of_cases(case: Case) -> Iterator[Prices]:
     """The prices of all cases."""
     if isinstance(case, Prices):
         yield case
     else:
-        yield from leaves(case.off)
-        yield from leaves(case.on)
+        yield from prices_of_cases(case.off)
+        yield from prices_of_cases(case.on)
 
 
 def changed(case: Case, change: Callable[[Prices], Prices]) -> Case:

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 
 from planner.model.balance import NO_TOLERANCE, WINDOWS, Balance
-from planner.model.build_problem import led_now, rows_to_place, taken_over, today
+from planner.model.build_problem import led_now, rows_to_place, today, with_replacements
 from planner.model.cordons import may_hold
 from planner.model.errors import InfeasibleError
 from planner.model.problem import (
@@ -44,7 +44,7 @@ from planner.strategies.load_windows.local_search_state import SearchPlacement, 
 from planner.strategies.work_limits import EXCHANGE_PARTNERS
 
 
-def order(
+def choose_leaders(
     problem: Problem, lists: IntArray, windows: Windows, growth: Sequence[Scenario] = (), must: IntArray | None = None
 ) -> IntArray:
     """The same replicas (P, W) with the preferred leader first, then today's replicas in their order, then new ones.
@@ -89,7 +89,7 @@ def leadable(problem: Problem, lists: IntArray, target_windows: Windows, must: I
     Before that, a partition that gets its replicas only on demoted brokers gets one elsewhere, if there is a way.
     """
     lacking = without_leader(problem, lists, DEMOTED) & rows_to_place(problem) & (True if must is None else must < 0)
-    lacking &= (np.sort(lists) != np.sort(taken_over(problem, today(problem)))).any(axis=1)
+    lacking &= (np.sort(lists) != np.sort(with_replacements(problem, today(problem)))).any(axis=1)
     lists = _with_leaders(problem, lists, lacking, DEMOTED, target_windows, must)
     if target_windows.caps is None or (target_windows.caps[1] >= UNCAPPED).all():
         return lists
@@ -357,7 +357,7 @@ def _in_order(problem: Problem, lists: IntArray, leaders: IntArray, must: IntArr
         stays &= np.append(problem.out_of_sync, False)[current[:, 0]] & ((must < 0) | (must == current[:, 0]))
         stays &= may_lead(problem, current, np.arange(problem.rows))[:, 0]
         leaders = np.where(stays, current[:, 0], leaders)
-    todays = taken_over(problem, problem.replicas)
+    todays = with_replacements(problem, problem.replicas)
     match = (lists[:, :, None] == todays[:, None, :]) & (lists[:, :, None] >= 0)
     position = np.where(match.any(axis=2), match.argmax(axis=2), todays.shape[1] + lists)
     key = np.where(lists == leaders[:, None], -1, position)

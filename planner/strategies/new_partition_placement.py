@@ -212,7 +212,7 @@ def levelled(problem: Problem, assignment: IntArray, windows: Windows) -> IntArr
     lists[rows[index], np.arange(len(index)) - np.searchsorted(index, index)] = np.flatnonzero(problem.targets)[brokers]
     lists = leaders.leadable(problem, lists, windows)
     try:
-        ordered = leaders.order(problem, lists, windows, scenarios(problem))
+        ordered = leaders.choose_leaders(problem, lists, windows, scenarios(problem))
     except InfeasibleError:
         return assignment
     leads = filled(Filling.of_leaders(problem, ordered, windows, rows))

@@ -36,13 +36,13 @@ from planner.strategies.common_leaders import led_together
 from planner.strategies.flow.placement import copied, place
 from planner.strategies.flow.placement_network import Layout, lay_out
 from planner.strategies.flow.tie_breaking_exchanges import ties_broken
-from planner.strategies.lagrangian_bound import GRAIN, Certificate, least
-from planner.strategies.load_windows.balanced_placement import even
+from planner.strategies.lagrangian_bound import GRAIN, Certificate, lower_bound
+from planner.strategies.load_windows.balanced_placement import balance_loads
 from planner.strategies.load_windows.byte_loads import ByteLoads, byte_loads
-from planner.strategies.load_windows.certificates import Question, certified, is_further_outside
+from planner.strategies.load_windows.certificates import Question, certify, is_further_outside
 from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram
 from planner.strategies.load_windows.window_positions import BestPosition, Started, best_position
-from planner.strategies.work_limits import ASKED, Effort, Worth
+from planner.strategies.work_limits import FULL_WORK, Effort, WorkLimit
 
 # Prices of loads may add up to three times the bytes to a cost, in units of 1 / GRAIN.
 _ROOM = 4 * GRAIN
@@ -72,7 +72,7 @@ class Proposal(NamedTuple):
     least_replicas: int = UNKNOWN
     certificate: Certificate | None = None
     ties_proven: bool = False
-    wider: tuple[str, ...] = ()
+    widened_windows: tuple[str, ...] = ()
 
 
 class _Query(NamedTuple):
@@ -117,32 +117,34 @@ class Shared:
     which brokers may lead.
     """
 
-    last: _Replicas | None = None
+    replicas: _Replicas | None = None
 
 
-class Assigned(NamedTuple):
+class OptimalAssignment(NamedTuple):
     """The optimum's assignment (P, W), before its bound is computed."""
 
-    asked: _Query
+    query: _Query
     replicas: _Replicas
     assignment: IntArray
     wider: tuple[str, ...] = ()
 
-    def proven(self, *, certify: bool = False) -> Proposal:
+    def proven(self, *, with_certificate: bool = False) -> Proposal:
         """The assignment with the least that any plan moves, and with a certificate if that is asked for or needed."""
-        problem, layout, position = self.asked.problem, self.asked.layout, self.replicas.position
+        problem, layout, position = self.query.problem, self.query.layout, self.replicas.position
         best = position.best
         # Caps on leaders and common leaders may move replicas afterwards, and new partitions are placed anew.
         later = problem.caps is not None or problem.together is not None or problem.is_new.any()
-        proposal = Proposal(self.assignment, ties_proven=self.replicas.ties_proven and not later, wider=self.wider)
-        loads = byte_loads(problem, layout, best.windows, self.asked.scenarios)
-        question = Question(problem, layout, self.asked.balance, loads, self.asked.exactly)
-        certify |= self.asked.exactly and problem.together is not None
+        proposal = Proposal(
+            self.assignment, ties_proven=self.replicas.ties_proven and not later, widened_windows=self.wider
+        )
+        loads = byte_loads(problem, layout, best.windows, self.query.scenarios)
+        question = Question(problem, layout, self.query.balance, loads, self.query.exactly)
+        with_certificate |= self.query.exactly and problem.together is not None
         if len(layout.rows) and (
-            certify or best.evened is not None or is_further_outside(question, position, self.assignment)
+            with_certificate or best.evened is not None or is_further_outside(question, position, self.assignment)
         ):
-            certificate = certified(question, position, self.assignment, exactly=certify and self.asked.exactly)
-            bound = least(certificate)
+            certificate = certify(question, position, self.assignment, exactly=with_certificate and self.query.exactly)
+            bound = lower_bound(certificate)
             in_bytes, in_replicas = (bound, UNKNOWN) if certificate.facts.measure == "bytes" else (0, bound)
             return proposal._replace(least_bytes=in_bytes, least_replicas=in_replicas, certificate=certificate)
         # The relaxed placement has the least cost of all starts; if windows can't hold, that may be above the plan's.
@@ -151,17 +153,17 @@ class Assigned(NamedTuple):
 
 
 def solve(
-    problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = False, worth: Worth = ASKED
+    problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = False, worth: WorkLimit = FULL_WORK
 ) -> Proposal:
     """The optimum for a balance. If there are several plans of the same cost, different seeds give different ones.
 
     `worth` limits the work if partitions are as large as the windows: with less of it the plan comes sooner, and its
     bound may prove less. InfeasibleError if no assignment keeps the replication factors on the target brokers.
     """
-    return assigned(problem, balance, seed, worth, Shared()).proven(certify=certify)
+    return assign(problem, balance, seed, worth, Shared()).proven(with_certificate=certify)
 
 
-def assigned(problem: Problem, balance: Balance, seed: int, worth: Worth, shared: Shared) -> Assigned:
+def assign(problem: Problem, balance: Balance, seed: int, worth: WorkLimit, shared: Shared) -> OptimalAssignment:
     """The assignment that `solve` finds, without its bound. What is shared saves work and changes no plan.
 
     If it fills a disk above its limit, windows are widened until it doesn't; if that doesn't help, they aren't.
@@ -186,24 +188,24 @@ def _overfills_disk(problem: Problem, assignment: IntArray) -> bool:
     return problem.rebalance == "all" and bool(has_room and (disk_bytes > limits)[limited].any())
 
 
-def _assign(problem: Problem, balance: Balance, seed: int, worth: Worth, shared: Shared) -> Assigned:
+def _assign(problem: Problem, balance: Balance, seed: int, worth: WorkLimit, shared: Shared) -> OptimalAssignment:
     """The assignment for a balance."""
     target_windows, growth = windows(problem, balance), scenarios(replace(problem, balance=balance))
     all_windows = (target_windows, *(scenario.windows for scenario in growth))
     of_bytes = any(each.disk is not None or each.network_in is not None for each in all_windows)
-    last = None if shared.last is None or not shared.last.serves(problem) else shared.last
+    last = None if shared.replicas is None or not shared.replicas.serves(problem) else shared.replicas
     layout = lay_out(problem, seed, _ROOM if of_bytes else 1) if last is None else last.layout
-    query = _Query(problem, balance, layout, target_windows, growth, of_bytes, worth == ASKED)
+    query = _Query(problem, balance, layout, target_windows, growth, of_bytes, worth == FULL_WORK)
     if last is None:
         position = _cheapest_position(query, Effort.of(worth, len(layout.rows) * len(layout.targets)))
         last = _Replicas(problem, layout, position, *_choose_replicas(query, position.best, today(problem)))
-    shared.last = last
+    shared.replicas = last
     # The starts of the windows of replicas were chosen together with the placement.
     chosen, assignment = last.position.best.windows, last.assignment
     target_windows = replace(target_windows, replicas=chosen.replicas, topic_replicas=chosen.topic_replicas)
     for step in STEPS:
         assignment = step(query, target_windows, assignment)
-    return Assigned(query, last, assignment)
+    return OptimalAssignment(query, last, assignment)
 
 
 def _cheapest_position(query: _Query, effort: Effort) -> BestPosition:
@@ -216,7 +218,7 @@ def _cheapest_position(query: _Query, effort: Effort) -> BestPosition:
         windows,
         byte_loads(problem, layout, windows, growth),
         lambda windows, placed, effort, best_so_far: (
-            even(problem, layout, windows, placed, growth, effort, best_so_far)
+            balance_loads(problem, layout, windows, placed, growth, effort, best_so_far)
             if of_bytes and len(layout.rows)
             else None
         ),
@@ -244,7 +246,7 @@ def _choose_replicas(query: _Query, best: Started, assignment: IntArray) -> tupl
 def _choose_leaders(query: _Query, windows: Windows, assignment: IntArray) -> IntArray:
     """Chooses preferred leaders, in sync if possible, by a second flow. Only `max_leaders` or `apart` move data."""
     leadable = leaders.leadable(query.problem, assignment, windows)
-    return leaders.order(query.problem, leadable, windows, query.scenarios)
+    return leaders.choose_leaders(query.problem, leadable, windows, query.scenarios)
 
 
 def _place_new(query: _Query, windows: Windows, assignment: IntArray) -> IntArray:
@@ -277,13 +279,13 @@ def _lead_slots(query: _Query, windows: Windows, assignment: IntArray, cheapest:
     problem, layout = query.problem, query.layout
     replicas, must = led_together(problem, assignment, windows)
     replicas = leaders.leadable(problem, replicas, windows, must)
-    ordered = leaders.order(problem, replicas, windows, query.scenarios, must)
+    ordered = leaders.choose_leaders(problem, replicas, windows, query.scenarios, must)
     if np.array_equal(replicas, cheapest) or query.of_bytes or windows.network_out is not None:
         return ordered
     around = placed_around(problem, layout, windows, replicas, must)
     # The other replicas may allow fewer choices of leaders, or none that keeps the caps.
     try:
-        reordered = leaders.order(problem, around, windows, query.scenarios, must)
+        reordered = leaders.choose_leaders(problem, around, windows, query.scenarios, must)
     except InfeasibleError:
         return ordered
     return min(ordered, reordered, key=lambda each: outside_and_copied(problem, layout, windows, each))

@@ -9,7 +9,7 @@ Each comment says what is limited and what that buys. Percentages of bytes are w
 from typing import NamedTuple, Self
 
 
-class Worth(NamedTuple):
+class WorkLimit(NamedTuple):
     """The work of a solve: columns of programs, or a number of programs with all its columns if that is more; and flows
     for plans of whole topics.
     """
@@ -22,7 +22,7 @@ class Worth(NamedTuple):
 # The work for the balance that was asked for, for each other balance that a sweep tries, and for each of thousands of
 # clusters that could be bought. On the clusters of examples/size.yaml the last takes a third of the time of the second,
 # for 0.02 % more bytes at most and a bound that proves up to 5 % less.
-ASKED, OTHERS, SIZED = Worth(12_000_000, 600, 15), Worth(1_000_000, 600), Worth(0, 0)
+FULL_WORK, LITTLE_WORK, NO_WORK = WorkLimit(12_000_000, 600, 15), WorkLimit(1_000_000, 600), WorkLimit(0, 0)
 # A program counts as _TIMES its columns more than it has, but as no more than _MORE columns more.
 _TIMES, _MORE = 10, 5_000
 
@@ -153,7 +153,7 @@ class Effort:
         self._left, self._whole, self.topic_flows = columns, whole, topic_flows
 
     @classmethod
-    def of(cls, worth: Worth, columns: int) -> Self:
+    def of(cls, worth: WorkLimit, columns: int) -> Self:
         """The account of a solve whose programs have so many columns."""
         return cls(max(worth.columns, worth.programs * columns), None, worth.topic_flows)
 

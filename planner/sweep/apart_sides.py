@@ -21,8 +21,8 @@ from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Pr
 from planner.model.spec import Spec
 from planner.scoring.fair_shares import RackRule, ShareFilling, disk_weights, per_rack, rack_rule, water_filled
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies.optimum import Assigned, Shared, assigned
-from planner.strategies.work_limits import MOST_SPLITS, OTHERS, SPLIT_IMPROVEMENTS, SPLIT_PARTITIONS, SPLITS_SOLVED
+from planner.strategies.optimum import OptimalAssignment, Shared, assign
+from planner.strategies.work_limits import LITTLE_WORK, MOST_SPLITS, SPLIT_IMPROVEMENTS, SPLIT_PARTITIONS, SPLITS_SOLVED
 from planner.sweep.candidates import ALL_SCENARIOS, NO_SCENARIOS
 
 # (N, G, Bt): for each split and group, the side of each target broker.
@@ -61,7 +61,7 @@ class _PlannedSplit:
     rank: tuple[int, ...]
     uneven: tuple[int, ...]
     copied: int
-    solved: Assigned
+    solved: OptimalAssignment
     exact: bool
     uneven_leaders: bool
     spec: Spec
@@ -70,7 +70,7 @@ class _PlannedSplit:
     def least(self) -> int:
         """A lower bound on what the split copies. Computed on demand: a proof may take as long as the plan."""
         proven = self.solved.proven()
-        return proven.least_bytes if self.solved.asked.problem.sizes_known else proven.least_replicas
+        return proven.least_bytes if self.solved.query.problem.sizes_known else proven.least_replicas
 
     def is_best(self, uneven: tuple[int, ...], outside: int, *, even: bool, of_leaders: bool) -> bool:
         """True if no later split, as uneven and copying `outside` or more, can be better (`of_leaders`: copy less)."""
@@ -159,7 +159,7 @@ def _split_problem(spec: Spec) -> Problem:
 def _plan_split(spec: Spec, uneven: tuple[int, ...], shared: Shared) -> _PlannedSplit:
     """The plan of a split; InfeasibleError if it has none."""
     problem = _split_problem(spec)
-    solved, even = assigned(problem, problem.balance, 0, OTHERS, shared), problem.rebalance == "all"
+    solved, even = assign(problem, problem.balance, 0, LITTLE_WORK, shared), problem.rebalance == "all"
     scores = score(ScoringBasis.of(problem), solved.assignment)
     moved = scores.bytes_moved if problem.sizes_known else scores.replicas_moved
     violations, excess, copied = (int(each[0]) for each in (scores.violations, scores.excess, moved))

@@ -17,14 +17,14 @@ import numpy as np
 from planner.model.balance import BYTE_WINDOWS, NO_TOLERANCE, Balance, Tolerance
 from planner.model.build_problem import today
 from planner.model.errors import InfeasibleError
-from planner.model.formats import exactly, stated
+from planner.model.formats import as_stated, size_and_bytes
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.spec import Budget
 from planner.model.together import without_waiting
 from planner.scoring.broker_loads import disks_at_least
 from planner.scoring.growth_scenarios import without
 from planner.scoring.independent_check import broken_rules
-from planner.scoring.score import adding
+from planner.scoring.score import added_replicas
 from planner.scoring.window_excess import beyond
 from planner.scoring.windows import held_today, windows
 from planner.strategies import optimum
@@ -46,7 +46,7 @@ _OPEN = Balance(*[NO_TOLERANCE] * 7)
 
 def amounts(term: str, taken: int, allowed: int) -> tuple[str, str]:
     """How much of a term is taken, exactly, and how much is allowed, as written in the YAML."""
-    return (exactly(taken), stated(allowed)) if term == "bytes_moved" else (str(taken), str(allowed))
+    return (size_and_bytes(taken), as_stated(allowed)) if term == "bytes_moved" else (str(taken), str(allowed))
 
 
 def ladder(problem: Problem) -> tuple[Balance, ...]:
@@ -164,7 +164,7 @@ def _pays_for_balance(step: Problem) -> bool:
 
 def _costs_of(problem: Problem, assignment: IntArray) -> LongArray:
     """(3, P): the amount of each of TERMS that each partition takes with an assignment (P, W)."""
-    copies = adding(problem, assignment).sum(axis=1)
+    copies = added_replicas(problem, assignment).sum(axis=1)
     elected = problem.may_lead_anew & ~problem.is_new & (problem.leaders != assignment[:, 0])
     return np.stack([copies * problem.size_bytes, copies, elected]).astype(np.int64)
 

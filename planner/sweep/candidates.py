@@ -48,7 +48,7 @@ Strategy = Callable[[Problem, Candidate], Proposal]
 def _optimum(problem: Problem, candidate: Candidate, *, certify: bool) -> Proposal:
     """The plan that was asked for gets more work than the other plans of a sweep."""
     is_asked = candidate.seed == 0 and candidate.balance == problem.balance
-    worth = work_limits.ASKED if is_asked else work_limits.OTHERS
+    worth = work_limits.FULL_WORK if is_asked else work_limits.LITTLE_WORK
     return optimum.solve(problem, candidate.balance, candidate.seed, certify=certify, worth=worth)
 
 

@@ -14,22 +14,14 @@ import pyarrow.compute as pc
 from planner.model import build_problem
 from planner.model.balance import exact
 from planner.model.errors import InfeasibleError, UnsafePlanError
-from planner.model.formats import exactly, number, percent, size, stated
+from planner.model.formats import as_stated, number, percent, size, size_and_bytes
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Choice, Spec
 from planner.scoring.broker_loads import MEASURES
 from planner.strategies.optimum import UNKNOWN
 from planner.sweep import apart_sides, budget_steps
 from planner.sweep.candidates import ASKED, PART, SOLVED, Candidates, candidates
-from planner.sweep.sweep_result import (
-    SURVIVE_COLUMNS,
-    SweepResult,
-    front,
-    fronts,
-    moved_column,
-    ranking,
-    ranking_of,
-)
+from planner.sweep.sweep_result import SURVIVE_COLUMNS, SweepResult, front, fronts, moved_column, ranking, ranking_of
 
 Row = Mapping[str, Any]
 
@@ -125,9 +117,9 @@ class BestCandidate(NamedTuple):
 class Chosen(NamedTuple):
     """The alternative's number, its row, why it was chosen, and the best of each alternative."""
 
-    at: int
+    row_index: int
     row: Row
-    why: str
+    reason: str
     best: tuple[BestCandidate, ...]
 
 
@@ -274,16 +266,16 @@ def _why(sweeps: Sequence[Swept], index: int, row: Row, *, nearest: bool) -> str
             paid = "the part of the whole change that the budget pays for" if row["strategy"] == PART else paid
             return f"{paid}: copies {moved}, {above}"
         case "most_even_within_bytes":
-            allowed = f"at most {stated(rule.value)} (sweep.choose)"
+            allowed = f"at most {as_stated(rule.value)} (sweep.choose)"
             return f"the most even plan tried{others} that copies {allowed}: copies {moved}, {above}"
         case "lowest_worst_hour_within_bytes":
-            aim = f"the lowest worst hour{others} of the plans that copy at most {stated(rule.value)}"
+            aim = f"the lowest worst hour{others} of the plans that copy at most {as_stated(rule.value)}"
             return f"{aim}: copies {moved}, {hour}"
         case "fewest_bytes_within_worst_hour":
-            aim = f"the fewest {unit}{others} with no broker above {stated(rule.value)}/s in any hour of the week"
+            aim = f"the fewest {unit}{others} with no broker above {as_stated(rule.value)}/s in any hour of the week"
             return f"{aim}: {moved}, {hour}"
         case "most_months_within_bytes":
-            aim = f"the most months until a disk is full{others} of the plans that copy at most {stated(rule.value)}"
+            aim = f"the most months until a disk is full{others} of the plans that copy at most {as_stated(rule.value)}"
             return f"{aim}: copies {moved}, {lasts}"
         case "fewest_bytes_lasting_months":
             return f"the fewest {unit}{others} with no disk full before month {rule.value}: {moved}, {lasts}"
@@ -336,7 +328,7 @@ def _refuse(sweeps: Sequence[Swept], rule: Choice) -> None:
         )
     # The amount is not rounded, so that it can be copied into the YAML.
     column = _WITHIN[rule.rule]
-    limit, least = stated(rule.value), exactly(least_of := min(row[column] for row in rows))
+    limit, least = as_stated(rule.value), size_and_bytes(least_of := min(row[column] for row in rows))
     if column == "imbalance_ppm":
         limit, least = percent(rule.value / 10_000), f"{exact(least_of / 10_000)}%"
     elif column == "worst_hour":

@@ -69,7 +69,7 @@ def result(
     problem: Problem, candidates: Candidates, parts: Iterator[LongArray], proposals: Proposals | None = None
 ) -> SweepResult:
     """The result of all parts (COLUMNS, C) of a sweep; their order doesn't matter."""
-    rows = sweep_result.rows(candidates, sweep_result.kept(problem, candidates, parts))
+    rows = sweep_result.rows(candidates, sweep_result.merged_parts(problem, candidates, parts))
     return sweep_result.result(problem, rows, candidates.by_strategy, proposals)
 
 

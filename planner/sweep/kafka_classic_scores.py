@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from planner.model.balance import BYTE_WINDOWS
 from planner.model.build_problem import rows_to_place
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, effective_min_insync, mix
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, effective_min_insync, hash64
 from planner.model.rack_spread import uneven_racks
 from planner.scoring import broker_loads, failure_costs, growth_scenarios, score
 from planner.scoring.fair_shares import sent_by_leader
 from planner.scoring.score import Scores, ScoringBasis, Tally
 from planner.scoring.window_excess import TOPIC_PRICE, weight
-from planner.scoring.windows import alike
+from planner.scoring.windows import equal_for_all
 from planner.strategies import kafka_classic
 
 Floats = NDArray[np.float64]
@@ -277,7 +277,7 @@ def _sums_of(basis: ScoringBasis) -> ClassicSums:
         int(((factors < problem.min_insync) & (factors != before)).sum()),
         (factors - effective_min_insync(problem.min_insync, factors)).astype(np.int32),
         weight(np.arange(most + 1, dtype=np.int64), TOPIC_PRICE),
-        alike(topic_windows),
+        equal_for_all(topic_windows),
     )
 
 
@@ -306,7 +306,7 @@ def _tally(sums: ClassicSums, starts: IntArray, shifts: IntArray) -> Tally:
     )
     uneven = int(np.count_nonzero(lists.uneven.take(list_of))) if lists.uneven.any() else 0
     excess, spread = _of_topics(sums, counts)
-    digest = int(mix(replicas.digest + lists.brokers.astype(np.uint64)[broker_of]).sum().view(np.int64))
+    digest = int(hash64(replicas.digest + lists.brokers.astype(np.uint64)[broker_of]).sum().view(np.int64))
     preferred = broker_of[: problem.rows]
     terms = (
         digest,
@@ -344,7 +344,7 @@ def _per_broker(sums: ClassicSums, broker_of: LongArray, counts: LongArray, pref
 
 
 def _ahead(sums: ClassicSums, broker_of: LongArray) -> LongArray:
-    """(B, M + 1): `growth_scenarios.held_ahead`, for replicas on target brokers (N,)."""
+    """(B, M + 1): `growth_scenarios.bytes_ahead`, for replicas on target brokers (N,)."""
     sizes, brokers = sums.replicas.ahead, sums.lists.brokers
     bytes_ahead = np.zeros((len(sums.basis.problem.broker_ids), 0 if sizes is None else sizes.shape[1]), dtype=np.int64)
     if sizes is not None:

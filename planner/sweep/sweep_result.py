@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import pyarrow as pa
 
-from planner.model.problem import BoolArray, LongArray, Problem, mix
+from planner.model.problem import BoolArray, LongArray, Problem, hash64
 from planner.model.spec import AIMS
 from planner.scoring.broker_loads import HOURS
 from planner.scoring.score import Scores
@@ -167,10 +167,10 @@ def sampled(numbers: LongArray, count: int) -> BoolArray:
     """
     stride = -(-count // ALL_ROWS)
     block, index = np.divmod(numbers, max(stride, 1))
-    return index == (mix(block.astype(np.uint64)) % np.uint64(max(stride, 1))).astype(np.int64)
+    return index == (hash64(block.astype(np.uint64)) % np.uint64(max(stride, 1))).astype(np.int64)
 
 
-def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray:
+def kept_of_part(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray:
     """The candidates of a part (COLUMNS, C) that the result needs, in the same order.
 
     keep(a + b) equals keep(keep(a) + keep(b)), except for the order.
@@ -189,11 +189,11 @@ def keep(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray
     return part[:, is_kept]
 
 
-def kept(problem: Problem, candidates: Candidates, parts: Iterable[LongArray]) -> LongArray:
+def merged_parts(problem: Problem, candidates: Candidates, parts: Iterable[LongArray]) -> LongArray:
     """The candidates that are kept of all these parts (COLUMNS, C), merged as the parts arrive."""
     merged, waiting, size = _joined(problem, candidates, []), list[LongArray](), 0
     for part in parts:
-        waiting.append(keep(problem, candidates, part))
+        waiting.append(kept_of_part(problem, candidates, part))
         size += waiting[-1].shape[1]
         # Merge only when the size has doubled, so that rows that are kept for certain aren't copied many times.
         if size > max(_MERGE_AT, merged.shape[1]):
@@ -205,7 +205,7 @@ def _joined(problem: Problem, candidates: Candidates, parts: Sequence[LongArray]
     """Merges parts that have each been reduced already; a single part is kept whole."""
     filled = [part for part in parts if part.shape[1]]
     if len(filled) > 1:
-        return keep(problem, candidates, np.concatenate(filled, axis=1))
+        return kept_of_part(problem, candidates, np.concatenate(filled, axis=1))
     return filled[0] if filled else np.zeros((len(COLUMNS), 0), dtype=np.int64)
 
 

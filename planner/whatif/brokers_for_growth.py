@@ -26,7 +26,7 @@ from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
-from planner.strategies.work_limits import OTHERS, SPLITS_SOLVED
+from planner.strategies.work_limits import LITTLE_WORK, SPLITS_SOLVED
 from planner.sweep.apart_sides import with_sides
 
 PLANNED: Final = "as planned"
@@ -87,14 +87,14 @@ def evaluate(case: GrowthCase) -> CaseRow:
     for variant in (without(problem), problem) if case.added else (without(problem),):
         with suppress(InfeasibleError):
             # The bound isn't shown, so proving it isn't worth much time.
-            rows.append(given(case, optimum.solve(variant, problem.balance, worth=OTHERS).assignment))
+            rows.append(row_of(case, optimum.solve(variant, problem.balance, worth=LITTLE_WORK).assignment))
             if rows[-1]["first"] < 0:
                 break
     infeasible = {"case": case.name, "feasible": False}
     return max(rows, key=lambda row: (row["first"] < 0, row["first"], -row["bytes_moved"]), default=infeasible)
 
 
-def given(case: GrowthCase, assignment: IntArray) -> CaseRow:
+def row_of(case: GrowthCase, assignment: IntArray) -> CaseRow:
     """The row of an assignment (P, W)."""
     problem = case.forecast.problem
     reached = _reached(case, assignment, leaders_after(problem, assignment))
@@ -107,7 +107,7 @@ def copy_costs(basis: ScoringBasis, assignment: IntArray) -> dict[str, int]:
     return {name: int(getattr(scores, name)[0]) for name in COPIED}
 
 
-def as_it_is(case: GrowthCase) -> CaseRow:
+def today_row(case: GrowthCase) -> CaseRow:
     """The row of today's assignment; nothing moves."""
     problem = case.forecast.problem
     return {"case": "today", "feasible": True, **_reached(case, today(problem), problem.leaders)}
@@ -117,7 +117,7 @@ def _reached(case: GrowthCase, assignment: IntArray, leaders: IntArray) -> CaseR
     """For each broker, the first month above each limit (-1: not within the months) and its loads at the end; and the
     first such month of any broker.
     """
-    loads = np.stack([on_all_brokers(case.forecast.at(m), assignment, leaders) for m in range(case.months + 1)])
+    loads = np.stack([on_all_brokers(case.forecast.in_month(m), assignment, leaders) for m in range(case.months + 1)])
     disk = _first_above(loads[:, _SIZE], case.disk_limit_bytes)
     network = _first_above(np.maximum(loads[:, _IN], loads[:, _OUT]), case.network_limit)
     months = [month for month in (*disk.tolist(), *network.tolist()) if month >= 0]
@@ -144,7 +144,7 @@ def case_of(spec: Spec, name: str, class_name: str, added: int, months: int) -> 
     constant = replace(spec, week=None, growth=replace(spec.growth, rates=()))
     problem = without(build(with_sides(constant, SPLITS_SOLVED[0])))
     future = forecast(spec, problem, topics_after(spec))
-    at_end = future.at(months)
+    at_end = future.in_month(months)
     ppm = np.full(problem.rows, PPM, dtype=np.int64)
     has_size = problem.size_bytes > 0
     # No more than a millionfold, so that a product with a size stays below 2^63.
@@ -176,7 +176,7 @@ def at_least(spec: Spec, base: GrowthCase, added_class: BrokerClass) -> int:
     disk_limit = min((each for each in disk_limits if each is not None), default=None)
     factors, needed = problem.replication_factors.astype(np.int64), 0
     for month in range(base.months + 1):
-        at_month = base.forecast.at(month)
+        at_month = base.forecast.in_month(month)
         sent = (factors - 1).clip(0) @ at_month.bytes_in_per_sec + at_month.bytes_out_per_sec.sum()
         for load, limits, added_limit in (
             (factors @ at_month.size_bytes, base.disk_limit_bytes, disk_limit),
@@ -210,7 +210,7 @@ def free_ids(used: set[int]) -> Iterator[int]:
     yield from (number for number in range(LARGEST_ID + 1) if number not in used)
 
 
-def doubts(spec: Spec) -> tuple[str, ...]:
+def caveats(spec: Spec) -> tuple[str, ...]:
     """What makes today's sizes and rates less than they are."""
     empty = (
         f"{counted(spec.cluster.unsized, 'partition')} without a size, counted as empty: brokers hold more than shown"

@@ -26,7 +26,19 @@ from planner.plan.document.whatif_types import (
     PartitionCountRow,
     RebalancesSection,
 )
-from planner.report.view import Column, Joined, Lines, Name, Quantity, Sentence, Table, Value, View, ViewSection, told
+from planner.report.view import (
+    Column,
+    Joined,
+    Lines,
+    Name,
+    Quantity,
+    Sentence,
+    Table,
+    Value,
+    View,
+    ViewSection,
+    visible,
+)
 from planner.whatif import assignors, group_events_and_keys
 from planner.whatif.consumers_sweep import ConsumersSweep, SweptCombination, SweptGroup
 from planner.whatif.group_events_and_keys import BrokerRacks, Group, LoadUnit, PartitionLoads, ReplicasOf, spread
@@ -111,7 +123,7 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
     New partitions have the load that the spec's changes state for them, else none.
     """
     spec = question.spec
-    unit = group_events_and_keys.measure(spec.cluster)
+    unit = group_events_and_keys.load_unit(spec.cluster)
     replicas = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
     today = replicas, {broker.id: broker.rack for broker in spec.cluster.brokers}
     moved = {row.key: row.replicas for row in question.plan.partitions} if question.plan else {}
@@ -210,12 +222,12 @@ def _partition_counts(spec: Spec, grown: Mapping[str, int]) -> Iterator[Partitio
 def view(document: ConsumersDocument, *, planned: bool = True) -> View:
     """A view of a plan's groups and keys, then of the sweep of members; `planned` as in `shown_of`."""
     swept = document.sweep
-    sections = shown_of(document, planned=planned)
+    sections = view_sections(document, planned=planned)
     sections += tuple(_sweep_section(group, swept.scenarios, document.unit) for group in swept.groups) if swept else ()
     return View(f"Consumers of {document.cluster}", sections, (document.first_step or "",))
 
 
-def shown_of(consumers: ConsumersSection, *, planned: bool = True) -> tuple[ViewSection, ...]:
+def view_sections(consumers: ConsumersSection, *, planned: bool = True) -> tuple[ViewSection, ...]:
     """Each group with its members, its events, and other assignors; then keys.
 
     `planned`: True if it is known which partitions change racks.
@@ -227,7 +239,7 @@ def shown_of(consumers: ConsumersSection, *, planned: bool = True) -> tuple[View
         group_size = f", {counted(len(group.members), 'member')}, {partitions} of {counted(len(group.topics), 'topic')}"
         title = Joined((Name(group.group), ": ", group.assignor, group_size))
         state = _sentences([*_state_sentences(group, unit), _rebalance_sentence(group, planned)])
-        blocks = told(state, _member_table(group, unit), _event_table(group, unit), _assignor_table(group, unit))
+        blocks = visible(state, _member_table(group, unit), _event_table(group, unit), _assignor_table(group, unit))
         sections.append(ViewSection(title, blocks))
     if consumers.partition_counts:
         lines = [line for count in consumers.partition_counts for line in _key_sentences(count)]

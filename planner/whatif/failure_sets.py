@@ -18,7 +18,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used, because most commands use none
 
 from planner.model.errors import SetupError
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, drawn
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, draw_numbers
 from planner.whatif.cluster_states import FACTS, Outcome, PartitionStates, outcome, worse
 
 # On each live broker: leaders, bytes/s written to it, bytes/s that it sends.
@@ -284,7 +284,7 @@ def _draw_sets(brokers: int, count: int, draws: int, seed: int) -> IntArray:
     """
     chosen = np.full((draws, count), -1, dtype=np.int64)
     for column, last in enumerate(range(brokers - count, brokers)):
-        pick = drawn(np.array([(seed << 8) + column], dtype=np.uint64), draws, last + 1)[0]
+        pick = draw_numbers(np.array([(seed << 8) + column], dtype=np.uint64), draws, last + 1)[0]
         is_taken = (chosen[:, :column] == pick[:, None]).any(axis=1)
         chosen[:, column] = np.where(is_taken, last, pick)
     return np.sort(chosen, axis=1).astype(np.int32)

@@ -16,7 +16,7 @@ from planner.model.build_problem import brokers_after
 from planner.model.problem import IntArray, LongArray, Problem, sums_at
 from planner.model.spec import Spec
 from planner.plan.document.partition_types import BatchRow
-from planner.scoring.broker_loads import measured
+from planner.scoring.broker_loads import measure_count
 from planner.whatif import failure_sets
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, stages
 from planner.whatif.failure_sets import BROKERS, KINDS, LOADS, RACKS, Domains, FailureSets, OutcomeSums, SignedRows
@@ -63,7 +63,7 @@ class FailureStudy:
 
 def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], scenarios: Iterable[FailureSets]) -> FailureStudy:
     """The study of a spec and a plan's batches (without batches: only today) for these scenarios."""
-    measures = len(LOADS) if measured(problem) > len(LOADS) else 1
+    measures = len(LOADS) if measure_count(problem) > len(LOADS) else 1
     orders: dict[str, tuple[Domains, int]] = {}
     for failing in scenarios:
         key = _domain_kind(failing.kind)
@@ -108,7 +108,7 @@ def questions(study: FailureStudy, scenarios: Iterable[FailureSets]) -> list[Cal
     ]
 
 
-def together(answers: Iterable[pa.Table]) -> pa.Table:
+def join_rows(answers: Iterable[pa.Table]) -> pa.Table:
     """The rows of all chunks, none without a chunk: racks are to fail, and no broker has one."""
     return pa.concat_tables([ROW_SCHEMA.empty_table(), *answers]).combine_chunks()
 

@@ -33,7 +33,7 @@ from planner.plan.document.whatif_types import (
     MovedToRow,
     WorstFailure,
 )
-from planner.report.view import Column, Joined, Lines, Name, Sentence, Table, Value, View, ViewSection, told
+from planner.report.view import Column, Joined, Lines, Name, Sentence, Table, Value, View, ViewSection, visible
 from planner.sweep.choice import with_variant
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, outcome, stages, worse
 from planner.whatif.failure_sets import BROKERS, CONFIDENCE, RACKS, FailureSets, coverage_text, failed_slots
@@ -256,11 +256,11 @@ def notes(subject: Subject) -> Iterable[str]:
 
 def view(document: FailuresDocument) -> View:
     """The view's title, the first step if the plan is only that, and the section."""
-    shown = (shown_of(document, document.plan_id),)
+    shown = (view_section(document, document.plan_id),)
     return View(f"{document.cluster}: failures", shown, (document.first_step or "",))
 
 
-def shown_of(failures: FailuresSection, plan_id: str | None) -> ViewSection:
+def view_section(failures: FailuresSection, plan_id: str | None) -> ViewSection:
     """The worst failure of each kind, the topics that it hits, each single broker and rack, and notes."""
     rows = list(_worst_rows(failures))
     scope = ", ".join(f"{kind_name(kind.of)}: {kind.explained}" for kind in failures.kinds)
@@ -270,7 +270,7 @@ def shown_of(failures: FailuresSection, plan_id: str | None) -> ViewSection:
         in_batches = f", in {counted(failures.batches, 'batch')} of {plan}, and after it"
         when += in_batches if failures.batches else f", as {plan} moves no replica"
     scope = f"Failures simulated {when} ({scope}). Counts are partitions, those of the worst failure."
-    blocks = told(
+    blocks = visible(
         Lines((Sentence(scope, _LONGEST_SCOPE),), bulleted=False),
         _worst_table(rows),
         Lines(tuple(_topic_sentences(rows))),

@@ -46,7 +46,7 @@ class Group:
     partition_racks: Mapping[PartitionKey, frozenset[str]] = field(default_factory=dict)
 
 
-def measure(cluster: Cluster) -> LoadUnit:
+def load_unit(cluster: Cluster) -> LoadUnit:
     """The unit of a partition's load on its consumer: bytes/s written if known, else bytes stored, else 1 each."""
     partitions = [partition for topic in cluster.topics for partition in topic.partitions]
     if any(partition.bytes_in_per_sec for partition in partitions):
@@ -71,7 +71,7 @@ def _weight(unit: LoadUnit, bytes_per_sec: int, size_bytes: int) -> int:
     return {"bytes/s": bytes_per_sec, "bytes": size_bytes, "partitions": 1}[unit]
 
 
-def resolve(declared: Sequence[ConsumerGroup], cluster: Cluster) -> tuple[Group, ...]:
+def resolve_groups(declared: Sequence[ConsumerGroup], cluster: Cluster) -> tuple[Group, ...]:
     """The groups by name: declared with members, or as their state files describe them.
 
     What is declared for a member overrides what is found. Members own only partitions of the cluster.

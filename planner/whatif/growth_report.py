@@ -25,7 +25,7 @@ from planner.plan.document.whatif_types import (
     GrowthSection,
     GrowthTopicRow,
 )
-from planner.report.view import Column, Lines, Name, Quantity, Sentence, Table, Value, View, ViewSection, told
+from planner.report.view import Column, Lines, Name, Quantity, Sentence, Table, Value, View, ViewSection, visible
 from planner.whatif.brokers_for_growth import (
     COPIED,
     MOST_TIMES,
@@ -34,8 +34,8 @@ from planner.whatif.brokers_for_growth import (
     CaseRow,
     GrowthCase,
     at_least,
+    caveats,
     classes_of,
-    doubts,
     fewest_by_class,
 )
 
@@ -173,7 +173,7 @@ def _option_row(case: GrowthCase, row: CaseRow, fewest_cases: Mapping[str, str])
 
 def _topic_rows(spec: Spec, forecast: Forecast, months: int) -> Iterator[GrowthTopicRow]:
     """Each topic: the rule of its growth, and the bytes of one copy of all its partitions, today and at the end."""
-    problem, at_end = forecast.problem, forecast.at(months)
+    problem, at_end = forecast.problem, forecast.in_month(months)
     count = len(problem.topic_names)
     today_bytes, end_bytes = (sums_at(count, problem.topic_of, each.size_bytes) for each in (problem, at_end))
     has_rate = np.bincount(problem.topic_of, weights=forecast.by_rate, minlength=count) > 0
@@ -220,7 +220,7 @@ def _notes(spec: Spec, cases: Sequence[GrowthCase]) -> Iterator[str]:
     if unlike := list(_unlike_retention(base.forecast)):
         names = first_names(unlike)
         yield f"stored bytes are under a third or over 3 times of what rates and retention give; check both: {names}"
-    yield from doubts(spec)
+    yield from caveats(spec)
     yield "retention and segments are Kafka's defaults (7 days, 1 GiB) where a topic's configuration doesn't state them"
     yield WHEN_REACHED
 
@@ -241,13 +241,13 @@ def _unlike_retention(forecast: Forecast) -> Iterator[str]:
 
 def view(document: GrowthDocument) -> View:
     """The view's title, the first step if a budget allows only that, and the section."""
-    return View(f"{document.cluster}: growth", (shown_of(document),), (document.first_step or "",))
+    return View(f"{document.cluster}: growth", (view_section(document),), (document.first_step or "",))
 
 
-def shown_of(growth: GrowthSection) -> ViewSection:
+def view_section(growth: GrowthSection) -> ViewSection:
     """How long each assignment lasts, when each broker is full, which brokers would help, and what grows."""
     tables = (_broker_table(growth), _option_table(growth), _topic_table(growth))
-    return ViewSection("", told(Lines(tuple(_verdicts(growth))), *tables, Lines(growth.notes, quiet=True)))
+    return ViewSection("", visible(Lines(tuple(_verdicts(growth))), *tables, Lines(growth.notes, quiet=True)))
 
 
 def _verdicts(growth: GrowthSection) -> Iterator[str]:

@@ -18,7 +18,7 @@ from planner.model.formats import counted, number
 from planner.model.problem import FloatArray, LongArray
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOR, Drawing, Mark
-from planner.report.view import Column, Facts, Lines, Name, Quantity, Table, View, ViewSection, told
+from planner.report.view import Column, Facts, Lines, Name, Quantity, Table, View, ViewSection, visible
 
 _TOPICS_SHOWN, _HOURS_SHOWN, _UNTRUSTED_SHOWN = 10, 5, 10
 _LONGEST_TOPIC = 60
@@ -64,7 +64,7 @@ class LoadSummary:
     Partitions without a value are left out and counted in `lacking`, by column; a sum is None if all are without.
     """
 
-    about: load_history.About
+    about: load_history.HistoryFacts
     partitions: int
     size_bytes: int | None
     mean_in: float | None
@@ -74,7 +74,7 @@ class LoadSummary:
     topics: tuple[LoadedTopic, ...]
 
 
-def summary(rows: pa.Table, about: load_history.About) -> LoadSummary:
+def summary(rows: pa.Table, about: load_history.HistoryFacts) -> LoadSummary:
     """The summary of a profile's rows (PROFILE_SCHEMA)."""
     topic_of, names = load_history.topics_of(rows)
     per_month, coverage, *columns = (
@@ -141,7 +141,7 @@ def _hour_rows(column: pa.ChunkedArray) -> FloatArray:
 def view(profile: LoadSummary) -> View:
     """The output of `planner load --show`."""
     history, hours, topics = blocks(profile)
-    return View("Load profile", (ViewSection("", told(history[0], hours, topics, *history[1:])),))
+    return View("Load profile", (ViewSection("", visible(history[0], hours, topics, *history[1:])),))
 
 
 def blocks(profile: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], Table[LoadedTopic]]:
@@ -163,7 +163,12 @@ def blocks(profile: LoadSummary) -> tuple[tuple[Facts, Lines], Table[BusyHour], 
         if 0 < count < profile.partitions
     )
     times = {topic.topic: topic.at_end for topic in profile.topics}
-    flaws = (*load_history.doubts(span), *load_history.outgrown(span, times), *lacking, *_flaws(profile.about.findings))
+    flaws = (
+        *load_history.history_warnings(span),
+        *load_history.outgrown(span, times),
+        *lacking,
+        *_flaws(profile.about.findings),
+    )
     column = Column[BusyHour]
     columns = (
         column("Busiest hours", lambda row: load_history.hour_name(row.hour, profile.about.time_zone), numeric=False),
@@ -247,7 +252,7 @@ class TopicTrend:
     high: float
 
 
-def page(rows: pa.Table, about: load_history.About) -> bytes:
+def page(rows: pa.Table, about: load_history.HistoryFacts) -> bytes:
     """The page of a profile's rows (PROFILE_SCHEMA); equal rows give equal bytes."""
     profile = summary(rows, about)
     names = [each.topic for each in profile.topics if each.mean_in or each.mean_out]
@@ -255,7 +260,7 @@ def page(rows: pa.Table, about: load_history.About) -> bytes:
     with plot_svg.settings():
         drawings = [("week", _week_drawing(rows)), ("topics", _topic_drawing(rows, names[:_WEEKS]))] if names else []
         drawings += [("growth", _trend_drawing(known_trends))] if known_trends else []
-        plots = {name: plot_svg.finished(name, drawing) for name, drawing in drawings}
+        plots = {name: plot_svg.as_svg(name, drawing) for name, drawing in drawings}
     facts, hours, topics = blocks(profile)
     sections = [ViewSection("History", facts, "history")]
     for name, title, table in (("week", "Busiest hours", hours), ("topics", "Busiest topics", topics)):
@@ -330,7 +335,7 @@ def _in_words(week: FloatArray) -> str:
 def _set_scale(axes: Axes, most: float) -> None:
     axes.set_xlim(0, load_history.HOURS_OF_WEEK)
     axes.set_ylim(0, 1.08 * max(1.0, most))
-    plot_axes.amounts(axes, "y", _rate)
+    plot_axes.draw_amounts(axes, "y", _rate)
 
 
 def _name_days(axes: Axes) -> None:
@@ -340,7 +345,7 @@ def _name_days(axes: Axes) -> None:
 def _trend_drawing(topic_trends: Sequence[TopicTrend]) -> Drawing:
     """One row per topic, with the estimate inside its interval."""
     labels = [formats.printable(each.topic, _LONGEST_LABEL) for each in topic_trends]
-    figure, (axes,) = plot_axes.panels(1, 18 * len(topic_trends), left=plot_axes.room(labels))
+    figure, (axes,) = plot_axes.panels(1, 18 * len(topic_trends), left=plot_axes.label_width(labels))
     percents = 100 * np.array([(each.low, each.growth, each.high) for each in topic_trends])
     percents = percents.clip(_LEAST_SHOWN, _MOST_SHOWN)
     least, most = min(-1.0, float(percents.min())), max(1.0, float(percents.max()))
@@ -353,7 +358,7 @@ def _trend_drawing(topic_trends: Sequence[TopicTrend]) -> Drawing:
     axes.set_xlim(least - 3 * stroke, most + 3 * stroke)
     axes.set_ylim(len(topic_trends) - 0.5, -0.5)
     plot_axes.beside_axis(axes, list(enumerate(labels)))
-    plot_axes.amounts(axes, "x", formats.percent)
+    plot_axes.draw_amounts(axes, "x", formats.percent)
     plot_axes.heading(axes, "growth per month")
     titles = []
     for each in topic_trends:

@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from planner import __version__
-from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, down, in_force, partition_name
+from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, brokers_down, in_force, partition_name
 from planner.model.formats import counted, first_lines, first_names, ranges, replica_list
 from planner.model.generated_text import canonical_json
 from planner.model.problem import BoolArray, LongArray, Problem
@@ -27,7 +27,7 @@ from planner.plan.document.plan_types import (
     RestartStepRow,
     TopicPartitions,
 )
-from planner.report.view import Column, Joined, Lines, Name, Sentence, Table, Value, View, ViewSection, told
+from planner.report.view import Column, Joined, Lines, Name, Sentence, Table, Value, View, ViewSection, visible
 from planner.whatif.cluster_states import FACTS, Outcome, PartitionStates, outcome, stages
 from planner.whatif.failures_report import Subject, notes
 
@@ -86,7 +86,9 @@ def _notes(subject: Subject, judge: "RestartJudge", unstated: Sequence[str]) -> 
     refused = int(judge.today[:, FACTS.index("writes_refused")].sum())
     if refused:
         yield f"{counted(refused, 'partition')} can't be written with acks=all today, whatever restarts"
-    yield from (note for _, note in down(part for topic in subject.spec.cluster.topics for part in topic.partitions))
+    yield from (
+        note for _, note in brokers_down(part for topic in subject.spec.cluster.topics for part in topic.partitions)
+    )
     yield from notes(subject)
     yield (
         "controllers that aren't brokers aren't in these steps: restart them one at a time, the active one last; where "
@@ -230,7 +232,7 @@ def view(document: RestartDocument) -> View:
     """The order, the effects of each step, and the topics that are affected."""
     brokers = sum(len(step.brokers) for step in document.steps)
     scope = f"{counted(len(document.steps), 'step')} to restart {counted(brokers, 'broker')}, one rack after another"
-    blocks = told(
+    blocks = visible(
         Lines((Sentence(f"{scope}: {_verdict(document)}", _LONGEST),), bulleted=False),
         _table(document),
         Lines(tuple(_effect_sentences(document))),

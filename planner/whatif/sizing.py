@@ -26,7 +26,7 @@ from planner.scoring.broker_loads import leaders_after
 from planner.scoring.growth_scenarios import without
 from planner.scoring.score import ScoringBasis
 from planner.strategies import optimum
-from planner.strategies.work_limits import SIZED
+from planner.strategies.work_limits import NO_WORK
 from planner.whatif.brokers_for_growth import COPIED, CaseRow, GrowthCase, case_of, copy_costs, free_ids
 
 
@@ -145,7 +145,7 @@ TASKS_EACH = 8
 _NOTHING = Combination(0, "", 0, True, (), ())
 
 
-def as_it_is(spec: Spec) -> CaseRow:
+def today_row(spec: Spec) -> CaseRow:
     """The row of today's cluster; nothing moves."""
     question = _SizingQuestion.of(SizingStudy.of(spec), _NOTHING)
     problem = question.problem
@@ -204,7 +204,7 @@ def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_FirstLimit
     variants = ((problem, balance), (with_end, replace(balance, disk=NO_TOLERANCE)))
     for variant, variant_balance in variants[:most]:
         try:
-            solution = optimum.solve(replace(variant, balance=variant_balance), variant_balance, worth=SIZED)
+            solution = optimum.solve(replace(variant, balance=variant_balance), variant_balance, worth=NO_WORK)
         except InfeasibleError:
             continue
         first_limit = question.first_limit(solution.assignment, leaders_after(problem, solution.assignment))
@@ -234,7 +234,7 @@ class _SizingQuestion:
         sizing = sizing_of(study.spec)
         case = case_of(spec_of(study.spec, combination, capped=True), "", "", 0, sizing.months)
         problem = replace(without(case.forecast.problem), scenario_names=study.hour_names, scenario_hours=study.hours)
-        months = [case.forecast.at(month) for month in range(sizing.months + 1)]
+        months = [case.forecast.in_month(month) for month in range(sizing.months + 1)]
         sizes = np.stack([each.size_bytes for each in months], axis=1)
         flows = []
         for direction, name in enumerate(("bytes_in_per_sec", "bytes_out_per_sec")):

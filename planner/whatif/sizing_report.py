@@ -15,8 +15,8 @@ from planner.model.spec import Spec
 from planner.plan.document.whatif_types import FirstLimit, HorizonRow, SizeRow, SizesDocument
 from planner.report import html, plot_axes, plot_svg
 from planner.report.plot_svg import COLOR, Drawing, Mark
-from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, told
-from planner.whatif.brokers_for_growth import WHEN_REACHED, CaseRow, doubts
+from planner.report.view import Column, Lines, Quantity, Table, View, ViewSection, visible
+from planner.whatif.brokers_for_growth import WHEN_REACHED, CaseRow, caveats
 from planner.whatif.sizing import Combination, sizing_of, spec_of
 
 FORMAT_VERSION = "1.0"
@@ -113,13 +113,13 @@ def _notes(spec: Spec, sizes: Sequence[SizeRow]) -> Iterator[str]:
     if overloaded and spec.balance.network_in == spec.balance.network_out == NO_TOLERANCE:
         reach = "1 cluster reaches" if overloaded == 1 else f"{overloaded} clusters reach"
         yield f"{reach} a network limit in plans that needn't spread traffic: state balance.network_in and network_out"
-    yield from doubts(spec)
+    yield from caveats(spec)
     yield WHEN_REACHED
 
 
 def view(document: SizesDocument) -> View:
     """The cheapest cluster that lasts, the clusters worth comparing, and what it takes to last longer."""
-    blocks = told(
+    blocks = visible(
         Lines(tuple(_verdicts(document))),
         _sizes_table(document),
         _horizons_table(document),
@@ -178,7 +178,7 @@ def _limit_text(limit: FirstLimit) -> str:
     return f"{limit.limit}{together if limit.broker is None else f', broker {limit.broker}'}"
 
 
-def short(row: CaseRow) -> str | None:
+def reached_sentence(row: CaseRow) -> str | None:
     """Says when a cluster reaches a limit; None if it lasts."""
     return None if row["holds"] else f"number {row['number']} {_until(row['month'])}: {_limit_text(_first_limit(row))}"
 
@@ -250,8 +250,8 @@ def page(document: SizesDocument) -> bytes:
     """The view as a page with the plot of price against headroom and bytes; equal documents give equal bytes."""
     lasting = [row for row in document.sizes if row.holds]
     with plot_svg.settings():
-        plots = {"front": plot_svg.finished("front", _front(document, lasting))} if lasting else {}
-    blocks = told(Lines(tuple(_verdicts(document))), _horizons_table(document), Lines(document.notes, quiet=True))
+        plots = {"front": plot_svg.as_svg("front", _front(document, lasting))} if lasting else {}
+    blocks = visible(Lines(tuple(_verdicts(document))), _horizons_table(document), Lines(document.notes, quiet=True))
     clusters = replace(_sizes_table(document), title="every cluster", most=None)
     sections = (
         ViewSection("Result", blocks, "result"),
@@ -282,11 +282,11 @@ def _front(document: SizesDocument, rows: Sequence[SizeRow]) -> Drawing:
         axes.set_xlim(0, 1.05 * (max(xs) or 1))
         axes.set_ylim(0, 1.08 * (max(ys) or 1))
         front_points = [(x, y, str(row.number)) for x, y, row in zip(xs, ys, rows, strict=True) if row.on_front]
-        plot_axes.names(axes, front_points[:_POINTS_NAMED], beside=9)
-        plot_axes.amounts(axes, "y", y_text)
+        plot_axes.label_points(axes, front_points[:_POINTS_NAMED], beside=9)
+        plot_axes.draw_amounts(axes, "y", y_text)
         plot_axes.heading(axes, heading)
         # There is no room for numbers above the heading of the next panel.
-        plot_axes.amounts(axes, "x", number if axes is panels[-1] else lambda _: "")
+        plot_axes.draw_amounts(axes, "x", number if axes is panels[-1] else lambda _: "")
     plot_axes.name_below(panels[-1], "money a month" if priced else "brokers")
     of = "price" if priced else "number of brokers"
     words = (

@@ -11,7 +11,7 @@ from clusters import no_racks, spec_of
 from plan_documents import typed
 
 from planner.approval import resumed_plan
-from planner.approval.changes_since_plan import Now
+from planner.approval.changes_since_plan import ClusterNow
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Partition, Topic
 from planner.model.spec import BatchRules, Changes, Execution, Spec
@@ -34,14 +34,14 @@ def plan_of(spec: Spec, count: int = 3) -> Plan:
     )
 
 
-def found(spec: Spec, *, racks: Mapping[int, str | None] | None = None) -> Now:
+def found(spec: Spec, *, racks: Mapping[int, str | None] | None = None) -> ClusterNow:
     """The cluster of a spec, as it was when the plan was made."""
     sizes = {(topic.name, each.id): each.size_bytes for topic in spec.cluster.topics for each in topic.partitions}
     topics = {topic.name: topic for topic in spec.cluster.topics}
-    return Now(topics, racks=racks, sizes=sizes if spec.cluster.sizes_known else None)
+    return ClusterNow(topics, racks=racks, sizes=sizes if spec.cluster.sizes_known else None)
 
 
-def after_batches(plan: Plan, now: Now, count: int) -> Now:
+def after_batches(plan: Plan, now: ClusterNow, count: int) -> ClusterNow:
     """The cluster after the first `count` batches; new partitions are made before the first batch."""
     if count:
         now = with_new_partitions(plan, now)
@@ -54,7 +54,7 @@ def after_batches(plan: Plan, now: Now, count: int) -> Now:
     return now
 
 
-def with_new_partitions(plan: Plan, now: Now) -> Now:
+def with_new_partitions(plan: Plan, now: ClusterNow) -> ClusterNow:
     """The cluster with the plan's new partitions made."""
     topics = dict(now.topics)
     for new in (plan["new_partitions"] or {"topics": ()})["topics"]:
@@ -67,29 +67,29 @@ def with_new_partitions(plan: Plan, now: Now) -> Now:
     return replace(now, topics=topics)
 
 
-def partition(now: Now, key: Key) -> Partition:
+def partition(now: ClusterNow, key: Key) -> Partition:
     """One partition of the cluster."""
     return now.topics[key[0]].partitions[key[1]]
 
 
-def moved(now: Now, key: Key, replicas: list[int] | tuple[int, ...]) -> Now:
+def moved(now: ClusterNow, key: Key, replicas: list[int] | tuple[int, ...]) -> ClusterNow:
     """The cluster with a partition on other brokers; its leader stays if it has a replica, else the first one leads."""
     old = partition(now, key)
     leader = old.leader if old.leader in replicas else replicas[0]
     return _with(now, key, replace(old, replicas=tuple(replicas), leader=leader, isr=None))
 
 
-def led(now: Now, key: Key, leader: int | None) -> Now:
+def led(now: ClusterNow, key: Key, leader: int | None) -> ClusterNow:
     """The cluster with another leader of a partition."""
     return _with(now, key, replace(partition(now, key), leader=leader))
 
 
-def without_topic(now: Now, name: str) -> Now:
+def without_topic(now: ClusterNow, name: str) -> ClusterNow:
     """The cluster without a topic."""
     return replace(now, topics={key: topic for key, topic in now.topics.items() if key != name})
 
 
-def _with(now: Now, key: Key, wanted: Partition) -> Now:
+def _with(now: ClusterNow, key: Key, wanted: Partition) -> ClusterNow:
     topic = now.topics[key[0]]
     partitions = tuple(wanted if each.id == key[1] else each for each in topic.partitions)
     return replace(now, topics={**now.topics, key[0]: replace(topic, partitions=partitions)})
@@ -100,9 +100,9 @@ def keys(rows: list[dict[str, Any]]) -> set[tuple[str, int]]:
     return {(row["topic"], row["partition"]) for row in rows}
 
 
-def resumed(plan: dict[str, Any], now: Now, **options: Any) -> dict[str, Any]:
+def resumed(plan: dict[str, Any], now: ClusterNow, **options: Any) -> dict[str, Any]:
     """What `resumed_plan` makes of a plan; both plans are JSON values."""
-    return as_json(resumed_plan.resumed(typed(plan), now, **options))
+    return as_json(resumed_plan.resume(typed(plan), now, **options))
 
 
 def expansion(**rest: Any) -> Spec:

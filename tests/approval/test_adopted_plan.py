@@ -15,8 +15,8 @@ from folders import ROOT, TESTS
 from jsonschema import Draft202012Validator
 
 from planner.approval import adopted_plan, given_reassignment, resumed_plan
-from planner.approval.adopted_plan import Adopted
-from planner.approval.changes_since_plan import Now
+from planner.approval.adopted_plan import AdoptedPlan
+from planner.approval.changes_since_plan import ClusterNow
 from planner.cli import one_spec
 from planner.inputs.spec import reading
 from planner.model.balance import Balance, Tolerance
@@ -41,11 +41,11 @@ LISTS = {"x": [(1, 2), (2, 1), (1, 2), (2, 1)], "y": [(1, 2), (2, 1)]}
 EXPANDED = Changes(add_brokers=(Broker(3),))
 
 
-def _adopted(tmp_path: Path, spec: Spec, rows: list[tuple[str, int, list[int]]]) -> Adopted:
+def _adopted(tmp_path: Path, spec: Spec, rows: list[tuple[str, int, list[int]]]) -> AdoptedPlan:
     file = tmp_path / "given.json"
     lists = [{"topic": topic, "partition": at, "replicas": brokers} for topic, at, brokers in rows]
     file.write_text(json.dumps({"version": 1, "partitions": lists}))
-    return adopted_plan.adopted(given_reassignment.read(file), spec, "spec.yaml")
+    return adopted_plan.adopt(given_reassignment.read(file), spec, "spec.yaml")
 
 
 def _differing(one: dict, other: dict) -> set[str]:
@@ -59,7 +59,7 @@ def test_our_own_plan_adopted_gives_our_own_files(name):
     The sweep may have found an optimum with another seed. Then the bound is the same and its proof another one.
     """
     spec = ROOT / "examples" / f"{name}.yaml"
-    made = adopted_plan.adopted(given_reassignment.read(CASES / name), reading.load(spec), spec.name)
+    made = adopted_plan.adopt(given_reassignment.read(CASES / name), reading.load(spec), spec.name)
     files = one_spec.rendered_files(made.planned.plan)
 
     golden = {path.relative_to(CASES / name).as_posix(): path for path in (CASES / name).rglob("*") if path.is_file()}
@@ -76,7 +76,7 @@ def test_our_own_plan_adopted_gives_our_own_files(name):
 def test_our_own_reassignment_json_adopted_gives_it_again(name, tmp_path):
     """Our own reassignment.json is adopted without its plan, and reassignment.json comes out byte for byte the same."""
     spec, own = ROOT / "examples" / f"{name}.yaml", CASES / name / "reassignment.json"
-    made = adopted_plan.adopted(given_reassignment.read(own), reading.load(spec), spec.name)
+    made = adopted_plan.adopt(given_reassignment.read(own), reading.load(spec), spec.name)
 
     assert own.read_bytes() == one_spec.rendered_files(made.planned.plan)["reassignment.json"]
 
@@ -318,7 +318,7 @@ def test_made_from_another_state_it_is_adopted_with_a_warning(tmp_path):
     row = {"topicPartition": "x-0", "oldLeader": 2, "oldReplicas": [2, 1], "newReplicas": [2, 3]}
     file.write_text(json.dumps({"proposals": [row]}))
     spec = spec_of(no_racks(1, 2), LISTS, changes=EXPANDED)
-    plan = adopted_plan.adopted(given_reassignment.read(file), spec, "spec.yaml").planned.plan
+    plan = adopted_plan.adopt(given_reassignment.read(file), spec, "spec.yaml").planned.plan
 
     assert plan.warnings[0].startswith("proposals.json was made from another state: 1 partition had other replicas")
 
@@ -375,7 +375,7 @@ def test_it_is_resumed_like_any_plan(tmp_path):
     spec = spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED)
     plan = _adopted(tmp_path, spec, [("x", 0, [3, 2])]).planned.plan
     sizes = {(topic.name, each.id): each.size_bytes for topic in spec.cluster.topics for each in topic.partitions}
-    rest = resumed_plan.resumed(plan, Now({topic.name: topic for topic in spec.cluster.topics}, sizes=sizes))
+    rest = resumed_plan.resume(plan, ClusterNow({topic.name: topic for topic in spec.cluster.topics}, sizes=sizes))
 
     assert [row.replicas for row in plan.partitions] == [row.replicas for row in rest.partitions]
 

@@ -9,7 +9,15 @@ import pytest
 from msgspec import structs
 from plan_documents import change, document, new_partitions, typed
 
-from planner.approval.changes_since_plan import CONFIG_MEANING, MEANING, Now, Reconfigured, Since, reconfigured, since
+from planner.approval.changes_since_plan import (
+    CONFIG_MEANING,
+    MEANING,
+    ChangedConfig,
+    ChangesSincePlan,
+    ClusterNow,
+    changed_configs,
+    compare_states,
+)
 from planner.model.cluster import Config, Partition, Topic
 from planner.plan import cluster_sections
 from planner.plan.document import codec
@@ -38,14 +46,14 @@ def plan(**top: Any) -> dict[str, Any]:
     return document([change("own", 0, [1, 9], [3, 4])], state=codec.as_json(state), **top)
 
 
-def now(leaders: dict[str, int] | None = None, sizes: int | None = None, **lists: list[list[int]] | None) -> Now:
+def now(leaders: dict[str, int] | None = None, sizes: int | None = None, **lists: list[list[int]] | None) -> ClusterNow:
     """The cluster of LISTS, with these topics' lists instead."""
     found = topics(leaders or {}, {**LISTS, **lists})
     keys = ((name, each.id) for name, topic in found.items() for each in topic.partitions)
-    return Now(found, sizes=None if sizes is None else dict.fromkeys(keys, sizes))
+    return ClusterNow(found, sizes=None if sizes is None else dict.fromkeys(keys, sizes))
 
 
-def said(found: Since | None) -> list[str]:
+def said(found: ChangesSincePlan | None) -> list[str]:
     """The sentences about the changes."""
     assert found is not None
     return list(found.sentences())
@@ -55,14 +63,16 @@ def test_where_nothing_changed_one_line_says_so() -> None:
     """If nothing changed, one sentence says so; the plan's own moves don't count."""
     nothing = ["outside the plan: no partition changed since it was made"]
 
-    assert nothing == said(since(typed(plan()), now()))
-    assert nothing == said(since(typed(plan()), now(own=[[3, 4], [2, 1]])))
-    assert nothing == said(since(typed(plan()), now(sizes=100)))
+    assert nothing == said(compare_states(typed(plan()), now()))
+    assert nothing == said(compare_states(typed(plan()), now(own=[[3, 4], [2, 1]])))
+    assert nothing == said(compare_states(typed(plan()), now(sizes=100)))
 
 
 def test_changed_partitions_are_counted_by_what_changed() -> None:
     """Changed partitions are counted by kind, with the first names, and a sentence says what they mean."""
-    found = since(typed(plan()), now({"own-1": 1}, kept=[[1, 2], [3, 2], [3, 4], [4, 5]], gone=None, new=[[1], [2]]))
+    found = compare_states(
+        typed(plan()), now({"own-1": 1}, kept=[[1, 2], [3, 2], [3, 4], [4, 5]], gone=None, new=[[1], [2]])
+    )
 
     assert found is not None
     assert found.changed
@@ -78,7 +88,7 @@ def test_partitions_of_the_plan_that_are_gone_are_not_outside_of_it() -> None:
     """Of a deleted topic, only partitions that the plan doesn't change count; without any, nothing changed outside."""
     changes = [change("own", 0, [1, 9], [3, 4]), change("own", 1, [2, 1], [3, 4])]
     whole = document(changes, state=plan()["state"])
-    some, none = (since(typed(made), now(own=None)) for made in (plan(), whole))
+    some, none = (compare_states(typed(made), now(own=None)) for made in (plan(), whole))
 
     assert (1, ("own",), True) == (some.removed, some.topics_gone, some.changed)
     assert (0, (), False) == (none.removed, none.topics_gone, none.changed)
@@ -86,7 +96,7 @@ def test_partitions_of_the_plan_that_are_gone_are_not_outside_of_it() -> None:
 
 def test_sizes_are_compared_in_all() -> None:
     """Sizes change all the time: their total is reported, but isn't counted as a change."""
-    found = since(typed(plan()), now(sizes=150))
+    found = compare_states(typed(plan()), now(sizes=150))
 
     assert found is not None
     assert not found.changed
@@ -103,8 +113,10 @@ def test_partitions_that_the_plan_makes_are_its_own() -> None:
              "replicas": [[1], [2]], "replica_assignment": "1,2"}  # fmt: skip
     made = plan(new_partitions=new_partitions(topic))
 
-    assert ["outside the plan: no partition changed since it was made"] == said(since(typed(made), now(n=[[1], [2]])))
-    assert (0, 1) == tuple(since(typed(made), now(n=rows)).partitions for rows in ([[1]], [[1], [2], [3]]))
+    assert ["outside the plan: no partition changed since it was made"] == said(
+        compare_states(typed(made), now(n=[[1], [2]]))
+    )
+    assert (0, 1) == tuple(compare_states(typed(made), now(n=rows)).partitions for rows in ([[1]], [[1], [2], [3]]))
 
 
 def test_whether_any_topic_has_configuration_is_found_once() -> None:
@@ -122,9 +134,9 @@ def test_whether_any_topic_has_configuration_is_found_once() -> None:
     many = {f"t{at}": [[1]] for at in range(20)}
     state = cluster_sections.state(topics({}, many).values(), sizes_known=True)  # type: ignore[arg-type]
     rows = [{"name": name} for name in many]
-    seen = Now(Asked(topics({}, many)))  # type: ignore[arg-type]
+    seen = ClusterNow(Asked(topics({}, many)))  # type: ignore[arg-type]
 
-    assert [] == list(reconfigured(typed(document([], state=codec.as_json(state), topics=rows)), seen))
+    assert [] == list(changed_configs(typed(document([], state=codec.as_json(state), topics=rows)), seen))
     assert 1 == len(asked)
 
 
@@ -138,7 +150,7 @@ def test_what_checksums_miss_the_digest_tells() -> None:
         if (found := cluster_sections.of_replicas(Partition(0, tuple(each)))) in seen or seen.update({found: each})
     )
     state = cluster_sections.state(topics({}, {"kept": [twin[0]]}).values(), sizes_known=True)
-    found = since(typed(document([], state=codec.as_json(state))), Now(topics({}, {"kept": [twin[1]]})))
+    found = compare_states(typed(document([], state=codec.as_json(state))), ClusterNow(topics({}, {"kept": [twin[1]]})))
 
     assert found is not None
     assert found.unnamed
@@ -149,7 +161,7 @@ ONE, TWO = (("min.insync.replicas", "1"),), (("min.insync.replicas", "2"),)
 KEPT = (("retention.ms", "5"),)
 
 
-def found(*, own: Config = (), effective: Config = (), defaults: Config = ()) -> Now:
+def found(*, own: Config = (), effective: Config = (), defaults: Config = ()) -> ClusterNow:
     """The cluster as the plan found it, with these configurations of topic `kept` and of the brokers."""
     state = now()
     kept = replace(state.topics["kept"], config=own, effective_config=effective)
@@ -183,8 +195,8 @@ def test_what_both_sides_tell_is_compared(
     then: dict[str, Config], today: dict[str, Config], expected: list[tuple[str, str | None, str | None]]
 ) -> None:
     """Values in force, own and inherited, are compared if both sides know them; throttles are left out."""
-    assert tuple(Reconfigured("kept", *each) for each in expected) == tuple(
-        reconfigured(configured(**then), found(**today))
+    assert tuple(ChangedConfig("kept", *each) for each in expected) == tuple(
+        changed_configs(configured(**then), found(**today))
     )
 
 
@@ -196,10 +208,10 @@ def test_a_topic_without_configuration_is_known_to_have_none_beside_others() -> 
     beside = {**state.topics, "other": Topic("other", (Partition(0, (1,), 1),))}
 
     assert [
-        Reconfigured("kept", "min.insync.replicas", None, "2"),
-        Reconfigured("kept", "retention.ms", None, "5"),
-        Reconfigured("other", "retention.ms", "5", None),
-    ] == list(reconfigured(then, replace(state, topics=beside)))
+        ChangedConfig("kept", "min.insync.replicas", None, "2"),
+        ChangedConfig("kept", "retention.ms", None, "5"),
+        ChangedConfig("other", "retention.ms", "5", None),
+    ] == list(changed_configs(then, replace(state, topics=beside)))
 
 
 def test_what_a_topic_that_the_plan_creates_inherits_is_no_change() -> None:
@@ -209,15 +221,15 @@ def test_what_a_topic_that_the_plan_creates_inherits_is_no_change() -> None:
     made = typed(plan(new_partitions=new_partitions(topic)))
     silent, knows = configured(own=KEPT), configured(own=ONE)
 
-    assert [(), (Reconfigured("kept", "min.insync.replicas", "1", "2"),)] == [
-        tuple(reconfigured(structs.replace(then, new_partitions=made.new_partitions), found(effective=KEPT + TWO)))
+    assert [(), (ChangedConfig("kept", "min.insync.replicas", "1", "2"),)] == [
+        tuple(changed_configs(structs.replace(then, new_partitions=made.new_partitions), found(effective=KEPT + TWO)))
         for then in (silent, knows)
     ]
 
 
 def test_changed_configuration_is_a_change_outside_the_plan() -> None:
     """A changed configuration is reported after the partitions, and counts as a change for --strict-state."""
-    seen = since(configured(effective=ONE), found(effective=TWO))
+    seen = compare_states(configured(effective=ONE), found(effective=TWO))
 
     assert seen is not None
     assert seen.changed
@@ -232,6 +244,6 @@ def test_many_keys_are_counted() -> None:
     """If many keys changed, the first are named and the others counted, in one line without control characters."""
     keys = [f"k.{at}\x1b" for at in range(9)]
     first, second = (tuple((key, value) for key in keys) for value in "ab")
-    seen = since(configured(effective=first), found(effective=second))
+    seen = compare_states(configured(effective=first), found(effective=second))
 
     assert said(seen)[1].endswith("kept k.0� a → b, kept k.1� a → b, kept k.2� a → b, and 6 more keys")

@@ -10,7 +10,7 @@ from clusters import ids_of, no_racks, spec_of
 from folders import ROOT
 
 from planner.approval import adopted_plan, given_reassignment
-from planner.approval.given_reassignment import Given
+from planner.approval.given_reassignment import GivenReassignment
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.errors import ImportStateError, InfeasibleError
@@ -22,7 +22,7 @@ LISTS = {"x": [(1, 2), (3, 2), (1, 4)], "y": [(2,)]}
 ONE = '{"version":1,"partitions":[{"topic":"x","partition":0,"replicas":[3,4]}]}'
 
 
-def _read(tmp_path: Path, text: str) -> Given:
+def _read(tmp_path: Path, text: str) -> GivenReassignment:
     file = tmp_path / "given"
     file.write_text(text)
     return given_reassignment.read(file)
@@ -37,15 +37,15 @@ def _refused(tmp_path: Path, rows: list[tuple[str, int, list[int]]], **changes) 
     return str(refused.value).replace(given.file, "FILE")
 
 
-def _lists(given: Given) -> dict[tuple[str, int], tuple[int, ...]]:
-    return {(each.topic, each.partition.id): each.partition.replicas for each in given.wanted}
+def _lists(given: GivenReassignment) -> dict[tuple[str, int], tuple[int, ...]]:
+    return {(each.topic, each.partition.id): each.partition.replicas for each in given.targets}
 
 
 def test_a_reassignment_json_names_its_partitions(tmp_path):
     """The JSON that Kafka's tool takes, written by hand or by topicmappr."""
     given = _read(tmp_path, ONE)
 
-    assert ({("x", 0): (3, 4)}, {}) == (_lists(given), given.found)
+    assert ({("x", 0): (3, 4)}, {}) == (_lists(given), given.replicas_before)
     assert ("given", "a reassignment JSON") == (given.name, given.title)
 
 
@@ -63,7 +63,7 @@ def test_of_what_generate_prints_the_proposed_assignment_is_wanted(tmp_path):
     text = f"Current partition replica assignment\n{before}\n\nProposed partition reassignment configuration\n{ONE}\n"
     given = _read(tmp_path, text)
 
-    assert ({("x", 0): (3, 4)}, {("x", 0): (1, 2)}) == (_lists(given), given.found)
+    assert ({("x", 0): (3, 4)}, {("x", 0): (1, 2)}) == (_lists(given), given.replicas_before)
 
 
 def test_what_execute_prints_has_no_target(tmp_path):
@@ -82,7 +82,7 @@ def test_of_proposals_the_new_replicas_are_wanted(tmp_path):
     given = _read(tmp_path, json.dumps({"proposals": rows, "version": 1}))
 
     assert {("x", 0): (3, 4), ("x", 1): (1, 2)} == _lists(given)
-    assert {("x", 0): (1, 2), ("x", 1): (3, 2)} == given.found
+    assert {("x", 0): (1, 2), ("x", 1): (3, 2)} == given.replicas_before
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_a_plan_of_ours_wants_what_it_changes_and_creates():
     given, plan = given_reassignment.read(folder), json.loads((folder / "plan.json").read_text())
 
     created = sum(len(topic["replicas"]) for topic in plan["new_partitions"]["topics"])
-    assert len(plan["partitions"]) + created == len(given.wanted)
+    assert len(plan["partitions"]) + created == len(given.targets)
     assert "new-topics/plan.json" == given.name
-    assert given.wanted == given_reassignment.read(folder / "plan.json").wanted
+    assert given.targets == given_reassignment.read(folder / "plan.json").targets
 
 
 def test_what_the_cluster_does_not_have_is_refused_all_at_once(tmp_path):

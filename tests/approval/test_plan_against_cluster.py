@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from plan_documents import change, document, new_partitions, typed
 
-from planner.approval.changes_since_plan import Now, Sources, read_now
+from planner.approval.changes_since_plan import ClusterNow, Sources, read_now
 from planner.approval.plan_against_cluster import Fit, Standing, fit
 from planner.model.cluster import LogDir, LogDirs, Partition, Topic
 
@@ -29,7 +29,9 @@ def plan(**top: Any) -> dict[str, Any]:
     return made
 
 
-def now(*, racks: dict[int, str | None] | None = None, leaders: dict[str, int] | None = None, **lists: Any) -> Now:
+def now(
+    *, racks: dict[int, str | None] | None = None, leaders: dict[str, int] | None = None, **lists: Any
+) -> ClusterNow:
     """The cluster of LISTS with some lists replaced; None removes a topic."""
     led = {"c-0": 2} | (leaders or {})
     topics = {
@@ -37,10 +39,10 @@ def now(*, racks: dict[int, str | None] | None = None, leaders: dict[str, int] |
         for name, rows in (LISTS | lists).items()
         if rows is not None
     }
-    return Now(topics, racks=racks)
+    return ClusterNow(topics, racks=racks)
 
 
-def fitted(made: dict[str, Any], state: Now) -> Fit:
+def fitted(made: dict[str, Any], state: ClusterNow) -> Fit:
     """Compares a plan document with the cluster."""
     return fit(typed(made), state)
 
@@ -52,7 +54,7 @@ def stale(found: Fit) -> list[str]:
 
 def told(found: Fit) -> list[str]:
     """The changes that are reported, but don't refuse the plan."""
-    return [f"{each.kind}: {each}" for each in found.told]
+    return [f"{each.kind}: {each}" for each in found.notes]
 
 
 def test_where_the_plan_found_it_it_fits() -> None:
@@ -137,7 +139,7 @@ def test_reassignments_are_told_apart_by_where_they_go() -> None:
 def test_replicas_out_of_sync_refuse_it_unless_their_broker_leaves() -> None:
     """A replica out of sync refuses the plan, unless its broker is to be removed; the role checks the same."""
 
-    def behind(*isr: int) -> Now:
+    def behind(*isr: int) -> ClusterNow:
         rows = now().topics["a"].partitions
         topic = Topic("a", (replace(rows[0], isr=isr), rows[1]))
         return replace(now(), topics={**now().topics, "a": topic})

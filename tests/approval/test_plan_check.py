@@ -17,7 +17,7 @@ from plan_documents import change, document, typed
 from state_texts import read_topics
 
 from planner.approval import plan_check as approval
-from planner.approval.changes_since_plan import Now, Sources
+from planner.approval.changes_since_plan import ClusterNow, Sources
 from planner.cli.main import main
 from planner.export.folder_check import SUMS, digest, sums
 from planner.inputs.state.spec_writer import describe
@@ -67,7 +67,7 @@ def carried_out(site: Path, batches: int) -> None:
     plan = json.loads((site / "expand.plan" / "plan.json").read_text())
     file = state(site) / DESCRIBED
     topics = read_topics(file.read_text(), DESCRIBED)
-    now = after_batches(plan, Now({topic.name: topic for topic in topics}), batches)
+    now = after_batches(plan, ClusterNow({topic.name: topic for topic in topics}), batches)
     file.write_text(describe(tuple(now.topics[name] for name in sorted(now.topics))))
 
 
@@ -102,7 +102,9 @@ def test_an_expired_plan_is_refused_with_both_moments(tmp_path: Path) -> None:
         file.write_bytes(codec.encode(codec.identified(made)))
 
     def refused(file: Path, now: datetime) -> str:
-        return " ".join(map(str, approval.check(file, Sources(), lambda _: {}, approval.Wanted(now=now)).refusals))
+        return " ".join(
+            map(str, approval.check(file, Sources(), lambda _: {}, approval.CheckOptions(now=now)).refusals)
+        )
 
     assert "" == refused(endless, datetime(2999, 1, 1, tzinfo=UTC))
     assert "" == refused(ending, datetime(2026, 11, 20, 10, 0, 59, tzinfo=UTC))

@@ -21,7 +21,7 @@ from interrupted import (
 )
 from plan_documents import typed
 
-from planner.approval.remaining_changes import rest_of
+from planner.approval.remaining_changes import changes_left
 from planner.approval.remaining_changes import spec_of as spec_of_rest
 from planner.model.balance import Balance, Tolerance
 from planner.model.cluster import Apart, Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
@@ -208,7 +208,7 @@ def test_of_a_plan_that_nothing_was_done_of_its_whole_spec_is_left() -> None:
     spec = spec_with_everything()
     plan, now = typed(plan_of(spec)), found(spec)
 
-    left = spec_of_rest(plan, now, rest_of(plan, now), spec.captured_at)
+    left = spec_of_rest(plan, now, changes_left(plan, now), spec.captured_at)
 
     assert replace(spec, inputs=left.inputs) == left
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from folders import ROOT
 
-from planner.approval.changes_since_plan import Now, with_load
+from planner.approval.changes_since_plan import ClusterNow, with_load
 from planner.approval.remaining_changes import with_traffic
 from planner.cli.commands import commands
 from planner.inputs.spec import reading
@@ -87,7 +87,7 @@ def test_with_the_profile_all_of_it_is_judged_again(site: Path, resume: Resume, 
 def test_what_is_left_is_forecast_from_where_the_plan_was(site: Path) -> None:
     """The rest is forecast from the end of the profile's history; a rate that the YAML states is today's rate."""
     spec, whole = reading.load(site / "hours.yaml"), plan_file.read(site / "whole.plan")
-    now = with_load(Now({topic.name: topic for topic in spec.cluster.topics}), LOAD)
+    now = with_load(ClusterNow({topic.name: topic for topic in spec.cluster.topics}), LOAD)
 
     assert "orders" in spec.growth.at_end
     assert spec.growth.at_end == with_traffic(spec, whole, now).growth.at_end

@@ -53,7 +53,7 @@ def test_generate_keeps_replication_factors_and_is_refused_for_that():
 
 def test_a_valid_plan_without_a_bound_has_a_balance_only(monkeypatch):
     """If no other plan is found, the balance that the given plan reaches is printed; the other figures aren't known."""
-    monkeypatch.setattr(adopt.adopted_plan, "proven", lambda placed: ())
+    monkeypatch.setattr(adopt.adopted_plan, "prove_optimum", lambda placed: ())
     found = verdict("expand-small", "public", "topic ceilings (kafka-assigner)")
 
     assert (0, None, None) == (found.violations, found.least_bytes, found.needed_bytes)

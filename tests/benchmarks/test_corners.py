@@ -13,7 +13,7 @@ from planner.model.problem import Problem
 from planner.scoring import independent_check
 from planner.scoring.fair_shares import disk_weights
 from planner.strategies import optimum
-from planner.strategies.work_limits import ASKED, FRACTION_COLUMNS, TOPIC_COLUMNS, TOPIC_PLANS, Worth
+from planner.strategies.work_limits import FRACTION_COLUMNS, FULL_WORK, TOPIC_COLUMNS, TOPIC_PLANS, WorkLimit
 
 
 def of(kind: str, seed: int) -> Problem:
@@ -49,7 +49,7 @@ def test_skewed_clusters_are_planned_by_topics(seed: int) -> None:
     problem = of(SKEWED, seed)
     columns = int(problem.targets.sum()) * problem.rows
     assert FRACTION_COLUMNS < columns <= TOPIC_COLUMNS
-    assert len(problem.topic_names) * ASKED.topic_flows <= TOPIC_PLANS
+    assert len(problem.topic_names) * FULL_WORK.topic_flows <= TOPIC_PLANS
     assert problem.size_bytes.max() > 100 * np.median(problem.size_bytes)
 
 
@@ -97,7 +97,7 @@ def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_little_work_keeps_every_rule(seed: int) -> None:
     """If windows can't all be met and work is limited, a plan breaks no rule, and its bound is at most its bytes."""
     problem = of(SMALL, seed)
-    plan = optimum.solve(problem, problem.balance, certify=True, worth=Worth(1, 0))
+    plan = optimum.solve(problem, problem.balance, certify=True, worth=WorkLimit(1, 0))
     held = plan.assignment[:, :, None] == problem.replicas[:, None, :]
     copied = ((plan.assignment >= 0) & ~held.any(axis=2)).sum(axis=1)
     assert () == independent_check.check(problem, plan.assignment)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from planner.cli.engine import EngineOptions, on_spark
+from planner.cli.engine import EngineOptions, uses_spark
 from planner.model.errors import SetupError
 
 
 @pytest.mark.parametrize("otherwise", [True, False])
 def test_a_command_has_its_own_rule(otherwise: bool) -> None:
     """Without --engine a command's own rule decides."""
-    assert otherwise == on_spark(EngineOptions(), otherwise=otherwise)
-    assert on_spark(EngineOptions(engine="spark"), otherwise=otherwise)
-    assert not on_spark(EngineOptions(engine="local"), otherwise=otherwise)
+    assert otherwise == uses_spark(EngineOptions(), otherwise=otherwise)
+    assert uses_spark(EngineOptions(engine="spark"), otherwise=otherwise)
+    assert not uses_spark(EngineOptions(engine="local"), otherwise=otherwise)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_a_command_has_its_own_rule(otherwise: bool) -> None:
 )
 def test_an_option_of_sparks_asks_for_spark(options: EngineOptions) -> None:
     """Each Spark option selects Spark."""
-    assert on_spark(options, otherwise=False)
+    assert uses_spark(options, otherwise=False)
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_an_option_of_sparks_asks_for_spark(options: EngineOptions) -> None:
 def test_options_that_exclude_each_other_are_refused(options: EngineOptions, said: str) -> None:
     """Options that exclude each other are refused."""
     with pytest.raises(SetupError, match=said):
-        on_spark(options, otherwise=True)
+        uses_spark(options, otherwise=True)

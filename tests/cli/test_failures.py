@@ -229,7 +229,7 @@ def test_spark_has_no_rows_where_nothing_can_fail(spec, spark):
     study = failure_simulation.study(subject.spec, subject.problem, subject.batches, ())
 
     answers = worker_tasks.answers(spark, failure_simulation.questions(study, ()))
-    assert failure_simulation.together([]).equals(failure_simulation.together(answers))
+    assert failure_simulation.join_rows([]).equals(failure_simulation.join_rows(answers))
 
 
 @pytest.mark.spark
@@ -242,7 +242,7 @@ def test_spark_gives_the_same_rows(spec, spark, partitions, monkeypatch):
     wanted = failure_simulation.all_scenarios(subject.problem, ("brokers", "racks", "pairs", "3"), 1000, 0)
     study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
 
-    in_one = failure_simulation.together(each() for each in failure_simulation.questions(study, wanted))
+    in_one = failure_simulation.join_rows(each() for each in failure_simulation.questions(study, wanted))
     monkeypatch.setattr(failure_simulation, "CHUNK", 2)
     answers = worker_tasks.answers(spark, failure_simulation.questions(study, wanted), partitions)
-    assert in_one.equals(failure_simulation.together(answers))
+    assert in_one.equals(failure_simulation.join_rows(answers))

@@ -17,7 +17,7 @@ from planner.cli.main import main
 from planner.inputs import load_profile_file
 from planner.inputs.spec import reading
 from planner.model.errors import SetupError, SpecError
-from planner.model.load_history import About, Span
+from planner.model.load_history import HistoryFacts, Span
 from planner.whatif import brokers_for_growth
 
 HOURS = [float(1000 + hour) for hour in range(168)]
@@ -35,7 +35,7 @@ def profile(tmp_path: Path) -> Path:
     row |= {"topic": "orders", "source": "measured", "hours_in": HOURS, "hours_out": HOURS}  # type: ignore[dict-item]
     rows = pa.Table.from_pylist([row], load_profile_file.PROFILE_SCHEMA)
     file = tmp_path / "load.parquet"
-    file.write_bytes(load_profile_file.encoded(rows, About(Span(498_216, 498_216 + 672))))
+    file.write_bytes(load_profile_file.encoded(rows, HistoryFacts(Span(498_216, 498_216 + 672))))
     return file
 
 

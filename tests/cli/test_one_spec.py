@@ -22,7 +22,7 @@ from planner.plan.document import codec
 from planner.report import markdown
 from planner.report.view import Column, Lines, Table, View, ViewSection
 from planner.strategies import optimum
-from planner.strategies.work_limits import OTHERS
+from planner.strategies.work_limits import LITTLE_WORK
 from planner.whatif import brokers_for_growth as growth
 
 CLUSTER = """
@@ -116,7 +116,7 @@ def test_growth_is_that_of_the_plan_itself(folder, plan):
     shown = command(folder, "growth", "--months", "6")
     held = {each["id"]: each["after"]["size_bytes"] for each in plan["brokers"]}
     problem = growth.cases(reading.load(folder / "spec.yaml"), 0)[0].forecast.problem
-    now = build_problem.assigned(problem, typed(plan).replica_lists)
+    now = build_problem.with_replica_lists(problem, typed(plan).replica_lists)
 
     assert [each["today"] for each in shown["brokers"]] == [each["today"] for each in plan["growth"]["brokers"]]
     grown = {each["id"]: each["planned"]["size_bytes"] for each in plan["growth"]["brokers"]}
@@ -282,7 +282,7 @@ def test_growth_is_planned_with_little_work(monkeypatch):
     _, case, *_ = growth.cases(reading.load(data), 12)
     row = growth.evaluate(case)
 
-    assert {OTHERS} == set(asked)
+    assert {LITTLE_WORK} == set(asked)
     problem = case.forecast.problem
     whole = original(problem, problem.balance)
     assert row["bytes_moved"] <= whole.least_bytes * 1.05

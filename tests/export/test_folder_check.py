@@ -14,11 +14,11 @@ from planner.export.folder_check import (
     SUMS,
     FolderCheck,
     FolderEntry,
+    compare_folder,
+    compare_with_list,
     digest,
     effect,
     entries,
-    held,
-    held_to_its_list,
     is_operators,
     listed,
     sums,
@@ -35,25 +35,25 @@ def of(digests: dict[str, str]) -> dict[str, FolderEntry]:
 
 def test_what_is_as_it_was_made_is_counted() -> None:
     """An unchanged folder has no differences and no files of the operator."""
-    assert FolderCheck(files=3) == held(MADE, of(MADE))
+    assert FolderCheck(files=3) == compare_folder(MADE, of(MADE))
 
 
 def test_the_operators_files_do_not_count_as_differences() -> None:
     """The operator's edited, added or missing files are no differences, but a change of the plan's tfvars file is."""
     now = of(MADE | {"ansible/inventory/hosts.yml": "9", "terraform/main.tf": "4"})
     now |= of({"terraform/kafka_topics.auto.tfvars.json": "5"})
-    found = held(MADE, now)
+    found = compare_folder(MADE, now)
 
     assert ["terraform/kafka_topics.auto.tfvars.json"] == [each.path for each in found.differences]
     assert ["ansible/inventory/hosts.yml", "terraform/main.tf"] == [each.path for each in found.own]
-    gone = held(MADE, of({path: sha256 for path, sha256 in MADE.items() if "hosts" not in path}))
+    gone = compare_folder(MADE, of({path: sha256 for path, sha256 in MADE.items() if "hosts" not in path}))
     assert ((), ["is missing"]) == (gone.differences, [each.what for each in gone.own])
 
 
 def test_a_link_above_the_plans_files_is_never_the_operators() -> None:
     """A link above plan files is one difference. The inventory's folder may be a link."""
     now = {"plan.json": FolderEntry("file", False, "1"), "terraform": FolderEntry("link", False, "8")}
-    found = held(MADE, now | {"ansible/inventory": FolderEntry("link", False, "9")})
+    found = compare_folder(MADE, now | {"ansible/inventory": FolderEntry("link", False, "9")})
 
     assert ["terraform"] == [each.path for each in found.differences]
     assert ["ansible/inventory"] == [each.path for each in found.own]
@@ -63,7 +63,9 @@ def test_a_folder_in_the_place_of_a_file_is_found() -> None:
     """If a folder has the path of a file, the folder's content is extra and the file is missing."""
     now = of({path: sha256 for path, sha256 in MADE.items() if path != "plan.json"} | {"plan.json/x": "1"})
 
-    assert ["plan.json is missing", "plan.json/x isn't part of the plan"] == list(map(str, held(MADE, now).differences))
+    assert ["plan.json is missing", "plan.json/x isn't part of the plan"] == list(
+        map(str, compare_folder(MADE, now).differences)
+    )
 
 
 FILES = {"plan.json": b"{}\n", "batches/01/reassignment.json": b"[]\n"}
@@ -112,14 +114,14 @@ def test_a_folder_beside_its_own_list(tmp_path: Path) -> None:
     for path, content in (now | {SUMS: summed(made)}).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(content)
-    found = held_to_its_list(tmp_path)
+    found = compare_with_list(tmp_path)
 
     assert ["b is missing", "c isn't the file that was made", "z isn't part of the plan"] == [
         f"{each.path} {each.what}" for each in found.differences
     ]
     assert ["ansible/inventory/hosts.yml", "terraform/main.tf"] == [each.path for each in found.own]
     (tmp_path / SUMS).unlink()
-    unlisted = held_to_its_list(tmp_path)
+    unlisted = compare_with_list(tmp_path)
     assert ((), [each.path for each in found.own]) == (unlisted.differences, [each.path for each in unlisted.own])
 
 

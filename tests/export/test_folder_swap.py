@@ -200,7 +200,7 @@ def test_others_folders_are_left_alone(out: Path) -> None:
     for name in strangers:
         (out.parent / name).mkdir(parents=True)
 
-    assert [] == list(folder_swap.left_behind(out))
+    assert [] == list(folder_swap.abandoned_staging_folders(out))
 
 
 def test_without_hard_links_files_are_copied(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

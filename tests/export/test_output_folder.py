@@ -12,7 +12,7 @@ import pytest
 
 from planner.export import folder_swap, output_folder
 from planner.export.folder_check import SUMS, digest, sums, with_sums
-from planner.export.output_folder import turn
+from planner.export.output_folder import folder_lock
 from planner.model.errors import SetupError
 
 PLAN = json.dumps({"format_version": "1.0", "plan_id": "ab"}).encode()
@@ -270,7 +270,7 @@ def nothing(line: str) -> None:
 
 def test_the_lock_is_gone_afterwards(tmp_path: Path) -> None:
     """While the lock is held, its file is beside the folder. Afterwards it is gone."""
-    with turn(tmp_path / "out", nothing) as alone:
+    with folder_lock(tmp_path / "out", nothing) as alone:
         assert alone
         assert [".out.lock"] == [path.name for path in tmp_path.iterdir()]
     assert [] == list(tmp_path.iterdir())
@@ -281,9 +281,9 @@ def test_who_waits_says_so_once_and_not_for_ever(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(output_folder, "_PATIENCE_SECONDS", 0.1)
     said: list[str] = []
     with (
-        turn(tmp_path / "out", nothing),
+        folder_lock(tmp_path / "out", nothing),
         pytest.raises(SetupError, match=r"out: another process still holds .*\.out\.lock; nothing was changed"),
-        turn(tmp_path / "out", said.append),
+        folder_lock(tmp_path / "out", said.append),
     ):
         pass
     assert [f"{tmp_path / 'out'}: another planner writes it; waiting up to 0 s"] == said
@@ -292,7 +292,7 @@ def test_who_waits_says_so_once_and_not_for_ever(tmp_path: Path, monkeypatch: py
 def test_the_file_of_a_dead_process_does_not_lock(tmp_path: Path) -> None:
     """A lock file without a living holder doesn't lock. Another folder has its own lock."""
     (tmp_path / ".out.lock").touch()
-    with turn(tmp_path / "out", nothing), turn(tmp_path / "other", nothing) as alone:
+    with folder_lock(tmp_path / "out", nothing), folder_lock(tmp_path / "other", nothing) as alone:
         assert alone
     assert [] == list(tmp_path.iterdir())
 
@@ -327,7 +327,7 @@ def test_a_lock_on_a_file_that_was_taken_away_is_none(tmp_path: Path, monkeypatc
         opened.append(descriptor)
 
     monkeypatch.setattr(fcntl, "flock", raced)
-    with turn(tmp_path / "out", nothing):
+    with folder_lock(tmp_path / "out", nothing):
         assert 2 == len(opened)
         assert (tmp_path / ".out.lock").exists()
 
@@ -339,6 +339,6 @@ def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refused)
-    with turn(tmp_path / "out", nothing) as alone:
+    with folder_lock(tmp_path / "out", nothing) as alone:
         assert not alone
     assert [] == list(tmp_path.iterdir())

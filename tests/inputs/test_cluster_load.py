@@ -13,7 +13,7 @@ from planner.inputs import cluster_load, load_profile_file, load_profile_statist
 from planner.inputs.spec import reading
 from planner.model.errors import SpecError
 from planner.model.growth_forecast import at_history_end
-from planner.model.load_history import About, Span
+from planner.model.load_history import HistoryFacts, Span
 from planner.model.spec import Choice, Rate
 from planner.whatif import brokers_for_growth
 
@@ -41,7 +41,7 @@ def profile(folder: Path, topic: str = "orders", size: int = 1000, span: Span = 
         at, grown = (MONDAY + hour) * 3600, 2 ** (hour / (365.25 * 2))
         samples += [(topic, 0, at, round(1e6 * grown), 50, size), (topic, 1, at, round(3e6 * grown), 60, 3 * size)]
     rows = rows_of(list(load_profile_statistics.blocks([sample_batch(*samples)], span)), span)
-    (folder / "load.parquet").write_bytes(load_profile_file.encoded(pa.Table.from_batches([rows]), About(span)))
+    (folder / "load.parquet").write_bytes(load_profile_file.encoded(pa.Table.from_batches([rows]), HistoryFacts(span)))
 
 
 def spec(folder: Path, rates: str = "", first: str = "") -> Path:
@@ -83,7 +83,9 @@ def test_a_topic_that_began_in_the_history_can_be_forecast(tmp_path: Path) -> No
         rows += [("orders", at, (MONDAY + hour) * 3600, 1000 * (2000 if hour >= 168 else 1), 50, 9000) for at in (0, 1)]
     made = rows_of(list(load_profile_statistics.blocks([sample_batch(*rows)], span)), span)
     assert min(made["growth_per_month"].to_pylist()) > 1e12
-    (tmp_path / "load.parquet").write_bytes(load_profile_file.encoded(pa.Table.from_batches([made]), About(span)))
+    (tmp_path / "load.parquet").write_bytes(
+        load_profile_file.encoded(pa.Table.from_batches([made]), HistoryFacts(span))
+    )
 
     found = reading.load(spec(tmp_path))
 
@@ -193,7 +195,9 @@ def test_a_profile_of_less_than_a_week_has_no_busiest_hours(tmp_path: Path) -> N
     span = Span(MONDAY, MONDAY + 100)
     batch = sample_batch(*(("orders", 0, (MONDAY + hour) * 3600, 100, 50, 1000) for hour in range(100)))
     rows = rows_of(list(load_profile_statistics.blocks([batch], span)), span)
-    (tmp_path / "load.parquet").write_bytes(load_profile_file.encoded(pa.Table.from_batches([rows]), About(span)))
+    (tmp_path / "load.parquet").write_bytes(
+        load_profile_file.encoded(pa.Table.from_batches([rows]), HistoryFacts(span))
+    )
 
     (line,) = refused(at_busiest_hours(spec(tmp_path)))
 

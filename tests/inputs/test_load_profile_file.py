@@ -13,10 +13,10 @@ from load_samples import MONDAY, Sample, rows_of, sample_batch
 from planner.inputs import load_profile_file, load_profile_statistics
 from planner.inputs.load_profile_statistics import BLOCK_FIELDS
 from planner.model.errors import PlannerError
-from planner.model.load_history import About, Findings, Span
+from planner.model.load_history import Findings, HistoryFacts, Span
 
 SPAN = Span(MONDAY, MONDAY + 21 * 24)
-ABOUT = About(SPAN, "Europe/Berlin", Findings({"samples": 3}, {"a": "why"}))
+ABOUT = HistoryFacts(SPAN, "Europe/Berlin", Findings({"samples": 3}, {"a": "why"}))
 
 
 def judged() -> pa.RecordBatch:

@@ -172,7 +172,7 @@ def test_samples_of_an_hour_are_added_up() -> None:
         ("a", 0, 10 * HOUR, 100, 7, 5), ("a", 0, 10 * HOUR + 60, 300, None, 6), ("a", 0, 12 * HOUR, 50, 1, 9)
     )
     keys, parts = gathered(list(load_profile_statistics.blocks([rows], SPAN)))
-    in_sums, in_counts, out_sums, out_counts, seen = load_profile_statistics.added_up(parts, SPAN)
+    in_sums, in_counts, out_sums, out_counts, seen = load_profile_statistics.sums_by_hour(parts, SPAN)
 
     assert [("a", 0)] == keys
     assert [[400, 0, 50, 0]] == in_sums.tolist()
@@ -180,7 +180,7 @@ def test_samples_of_an_hour_are_added_up() -> None:
     assert [[7, 0, 1, 0]] == out_sums.tolist()
     assert [[1, 0, 1, 0]] == out_counts.tolist()
     assert [[True, False, True, False]] == seen.tolist()
-    assert [9] == load_profile_statistics.noted(parts).sizes.tolist()
+    assert [9] == load_profile_statistics.sizes_and_counts(parts).sizes.tolist()
 
 
 def test_samples_of_the_same_time_count_once_with_their_mean() -> None:
@@ -188,18 +188,21 @@ def test_samples_of_the_same_time_count_once_with_their_mean() -> None:
     rows = sample_batch(("a", 0, 10 * HOUR, 100, None, None), ("a", 0, 10 * HOUR, 300, None, None))
     _, parts = gathered(list(load_profile_statistics.blocks([rows], SPAN)))
 
-    assert 200 == load_profile_statistics.added_up(parts, SPAN)[0][0, 0]
-    assert (2, 1) == (load_profile_statistics.noted(parts).samples[0], load_profile_statistics.noted(parts).repeated[0])
+    assert 200 == load_profile_statistics.sums_by_hour(parts, SPAN)[0][0, 0]
+    assert (2, 1) == (
+        load_profile_statistics.sizes_and_counts(parts).samples[0],
+        load_profile_statistics.sizes_and_counts(parts).repeated[0],
+    )
 
 
 def test_a_value_below_zero_is_left_out_and_counted() -> None:
     """Negative values are left out and counted, and so are those that are given."""
     rows = sample_batch(("a", 0, 10 * HOUR, -1, 5, None), ("a", 0, 10 * HOUR + 1, 300, -1, -1))
     _, parts = gathered(list(load_profile_statistics.blocks([rows], SPAN)))
-    in_sums, in_counts, out_sums, out_counts, _ = load_profile_statistics.added_up(parts, SPAN)
+    in_sums, in_counts, out_sums, out_counts, _ = load_profile_statistics.sums_by_hour(parts, SPAN)
 
     assert (300, 1, 5, 1) == (in_sums[0, 0], in_counts[0, 0], out_sums[0, 0], out_counts[0, 0])
-    noted = load_profile_statistics.noted(parts)
+    noted = load_profile_statistics.sizes_and_counts(parts)
     assert [2, 2, 1, 1, 1, 1] == noted.values[:, 0].tolist()
     assert [-1] == noted.sizes.tolist()
 
@@ -208,7 +211,7 @@ def test_a_partition_without_a_size_has_none() -> None:
     """A partition without a size has -1."""
     _, parts = gathered(list(load_profile_statistics.blocks([sample_batch(("a", 0, 10 * HOUR, 1, 1, None))], SPAN)))
 
-    assert [-1] == load_profile_statistics.noted(parts).sizes.tolist()
+    assert [-1] == load_profile_statistics.sizes_and_counts(parts).sizes.tolist()
 
 
 def test_samples_outside_of_the_span_are_left_out() -> None:
@@ -262,8 +265,14 @@ def test_how_samples_are_cut_into_blocks_does_not_show(rows: list[Sample], cut: 
     assert whole[0] == apart[0]
     if whole[0]:
         for one, other in zip(
-            (*load_profile_statistics.added_up(whole[1], SPAN), *load_profile_statistics.noted(whole[1])),
-            (*load_profile_statistics.added_up(apart[1], SPAN), *load_profile_statistics.noted(apart[1])),
+            (
+                *load_profile_statistics.sums_by_hour(whole[1], SPAN),
+                *load_profile_statistics.sizes_and_counts(whole[1]),
+            ),
+            (
+                *load_profile_statistics.sums_by_hour(apart[1], SPAN),
+                *load_profile_statistics.sizes_and_counts(apart[1]),
+            ),
             strict=True,
         ):
             assert one.tolist() == other.tolist()

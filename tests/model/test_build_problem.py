@@ -10,13 +10,13 @@ from hypothesis import given
 from properties import examples
 
 from planner.model import build_problem
-from planner.model.build_problem import before, brokers_after, build
+from planner.model.build_problem import brokers_after, build, problem_today
 from planner.model.cluster import Broker
 from planner.model.document_fields import ReplicationFactorRow
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
 from planner.model.spec import Changes, Spec, TopicFilter
 from planner.scoring import broker_loads
-from planner.scoring.growth_scenarios import under
+from planner.scoring.growth_scenarios import scenario_problem
 
 
 def test_arrays_by_hand() -> None:
@@ -153,9 +153,9 @@ def problem(known: WeekOfLoad):
 def test_loads_of_an_hour_are_those_of_its_rates() -> None:
     """In each hour, the brokers' loads are those of a problem with that hour's rates."""
     _, found = problem(week([{5: 70}, {5: 30, 100: 900}, {167: 55}]))
-    hours = build_problem.of_partitions(found, week([{5: 70}, {5: 30, 100: 900}, {167: 55}]))
+    hours = build_problem.hours_of_partitions(found, week([{5: 70}, {5: 30, 100: 900}, {167: 55}]))
     assignment = assignment_of(found, [(2, 1), (3,), (1, 3)])
-    by_hour = build_problem.of_brokers(found, hours, assignment, assignment[:, 0])
+    by_hour = build_problem.hours_of_brokers(found, hours, assignment, assignment[:, 0])
     for hour in range(HOURS_OF_WEEK):
         then = replace(found, bytes_in_per_sec=hours[0, :, hour], bytes_out_per_sec=hours[1, :, hour])
         assert np.array_equal(broker_loads.loads(then, assignment)[1:], by_hour[:, :, hour])
@@ -166,11 +166,11 @@ def test_a_problem_has_the_hours_as_scenarios_of_traffic() -> None:
     spec, found = problem(week([{5: 700}, {100: 900}, {}]))
     # Hour 100 is the cluster's busiest, in hour 5 broker 1 sends most, and broker 3 sends the same in each hour.
     assert ("Friday 04:00 UTC", "Monday 05:00 UTC", "Monday 00:00 UTC") == found.scenario_names
-    then = under(found, 1)
+    then = scenario_problem(found, 1)
     assert [700, 10, 10] == then.bytes_in_per_sec.tolist()
     assert [1400, 20, 20] == then.bytes_out_per_sec.tolist()
     assert found.size_bytes.tolist() == then.size_bytes.tolist()
-    assert () == before(spec).scenario_names
+    assert () == problem_today(spec).scenario_names
 
 
 def test_a_spread_that_is_the_best_possible_is_not_forced() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.model.cluster import ANY, LogDir, LogDirs, PartitionChange, Reason, ReplicaDir, merged
+from planner.model.cluster import ANY, LogDir, LogDirs, PartitionChange, Reason, ReplicaDir, merge_log_dirs
 
 
 def test_of_two_descriptions_the_first_counts() -> None:
@@ -17,7 +17,7 @@ def test_of_two_descriptions_the_first_counts() -> None:
     )
     assert LogDirs(
         ((1, (LogDir("/a"),)), (2, (LogDir("/b"),))), (ReplicaDir("t", 0, 1, "/a", 1), ReplicaDir("t", 0, 2, "/b", 2))
-    ) == merged([one, two])
+    ) == merge_log_dirs([one, two])
 
 
 def change(before: tuple[int, ...], after: tuple[int, ...], **more: Any) -> PartitionChange:

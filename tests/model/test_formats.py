@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from plan_documents import typed
 
 from planner.model import formats
-from planner.model.formats import beside, exactly, stated
+from planner.model.formats import as_stated, size_and_bytes, size_like
 from planner.report import choice_tables, markdown
 
 
@@ -116,14 +116,16 @@ def test_control_characters_are_not_shown() -> None:
 )
 def test_a_limit_reads_as_it_was_written(size_bytes: int, written: str) -> None:
     """A limit is shown in binary units if it is whole in them; it is rounded only if no one can have written it so."""
-    assert written == stated(size_bytes)
+    assert written == as_stated(size_bytes)
 
 
 def test_what_is_held_against_it_has_units_of_its_kind() -> None:
     """An amount beside a limit is in the limit's kind of unit, so that a sentence doesn't mix GB and GiB."""
     limit = 20 * 1024**3
-    assert ("17.0 GiB", "512 MiB", "1.00 KiB") == tuple(beside(each, limit) for each in (17 * 1024**3 + 9, 2**29, 1024))
-    assert ("18.3 GB", "12 B") == (beside(18_300_000_000, 20 * 10**9), beside(12, limit))
+    assert ("17.0 GiB", "512 MiB", "1.00 KiB") == tuple(
+        size_like(each, limit) for each in (17 * 1024**3 + 9, 2**29, 1024)
+    )
+    assert ("18.3 GB", "12 B") == (size_like(18_300_000_000, 20 * 10**9), size_like(12, limit))
 
 
 def test_a_terms_limit_reads_as_it_was_written() -> None:
@@ -137,4 +139,4 @@ def test_a_terms_limit_reads_as_it_was_written() -> None:
 
 def test_exactly_is_for_reading_and_for_the_yaml() -> None:
     """A large amount is shown rounded and in exact bytes; a small one only once."""
-    assert ("88.1 MB (88100000 bytes)", "60 B") == (exactly(88_100_000), exactly(60))
+    assert ("88.1 MB (88100000 bytes)", "60 B") == (size_and_bytes(88_100_000), size_and_bytes(60))

@@ -29,7 +29,7 @@ MB = 10**6
 def sizes(spec, *months):
     """The partition's bytes in these months from now."""
     ahead = forecast(spec, build(spec), topics_after(spec))
-    return [int(ahead.at(month).size_bytes[0]) for month in months]
+    return [int(ahead.in_month(month).size_bytes[0]) for month in months]
 
 
 def test_nothing_changes_where_nothing_grows():
@@ -147,7 +147,7 @@ def test_what_is_stated_is_the_rate_of_today_also_where_a_history_ends():
 def test_rates_grow_each_month():
     """Bytes written and bytes read grow alike each month."""
     spec = rated(bytes_in=100, ppm=100_000)
-    then = forecast(spec, build(spec), topics_after(spec)).at(2)
+    then = forecast(spec, build(spec), topics_after(spec)).in_month(2)
 
     assert (121, 242) == (then.bytes_in_per_sec[0], then.bytes_out_per_sec[0])
 
@@ -193,6 +193,6 @@ def test_growth_beyond_every_number_ends_at_one():
     spec = rated(size=10**9, ppm=9_000_000)
     with np.errstate(all="raise"):
         ahead = forecast(spec, build(spec), topics_after(spec))
-        then = ahead.at(120)
+        then = ahead.in_month(120)
     assert 10**18 < int(then.size_bytes[0]) < 2**63 // 2
     assert ([False], [True]) == (ahead.capped(1).tolist(), ahead.capped(120).tolist())

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from planner.cli.whatif_fleet import WhatifOptions, whatif
 from planner.model import interrupts
-from planner.model.interrupts import Interrupted, held, pending, watched
+from planner.model.interrupts import Interrupted, delayed_signals, interruptible, pending
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def _own_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_signal_is_raised_once_and_counted_as_shells_do() -> None:
     """The first signal raises Interrupted and sets the exit code 128 + number; later signals change nothing."""
     before = signal.getsignal(signal.SIGTERM)
-    with watched() as watch:
+    with interruptible() as watch:
         with pytest.raises(Interrupted):
             signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
@@ -48,11 +48,11 @@ def test_a_step_that_must_be_whole_ends_first() -> None:
     steps = []
 
     def whole() -> None:
-        with held():
+        with delayed_signals():
             signal.raise_signal(signal.SIGINT)
             steps.append("done")
 
-    with watched(), pytest.raises(Interrupted):
+    with interruptible(), pytest.raises(Interrupted):
         whole()
     assert ["done"] == steps
 
@@ -61,7 +61,7 @@ def test_a_signal_that_was_ignored_stays_so() -> None:
     """A signal that was ignored before stays ignored, as nohup asks for SIGHUP and a shell for background SIGINT."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with watched():
+        with interruptible():
             signal.raise_signal(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -265,7 +265,7 @@ def runs(pid: int) -> bool:
 def test_all_processes_of_a_session_are_ended(session: tuple[subprocess.Popen[str], list[int]]) -> None:
     """All processes of an owned session are ended, orphans included."""
     leader, others = session
-    interrupts.own(leader.pid)
+    interrupts.remember_session(leader.pid)
     interrupts.end_all()
     assert [] == [pid for pid in (leader.pid, *others) if runs(pid)]
 
@@ -274,7 +274,7 @@ def test_those_of_another_session_go_on(session: tuple[subprocess.Popen[str], li
     """Processes of other sessions aren't killed; an ended session is forgotten, because its id may be reused."""
     leader, others = session
     assert not interrupts.kill_all()
-    interrupts.own(os.getpid() + 10**7)
+    interrupts.remember_session(os.getpid() + 10**7)
     interrupts.end_all()
     assert [leader.pid, *others] == [pid for pid in (leader.pid, *others) if runs(pid)]
     assert set() == interrupts._sessions
@@ -284,7 +284,7 @@ def test_who_has_not_begun_its_session_yet_is_ended_too() -> None:
     """An owned process is ended even before it has begun its own session."""
     late = subprocess.Popen(["/bin/sh", "-c", "exec sleep 60"])
     assert os.getsid(late.pid) == os.getsid(0)
-    interrupts.own(late.pid)
+    interrupts.remember_session(late.pid)
     interrupts.end_all()
     assert not runs(late.pid)
     late.wait()
@@ -306,7 +306,7 @@ import resource, sys
 import numpy as np
 from planner.model import interrupts
 if "keep" in sys.argv:
-    interrupts.keep_freed()
+    interrupts.keep_freed_memory()
 def churn(times):
     for _ in range(times):
         several = [np.ones(60_000) for _ in range(8)]
@@ -329,7 +329,7 @@ def page_faults(*words: str, **environment: str) -> int:
 @pytest.mark.slow
 def test_freed_memory_is_kept_for_the_next_array() -> None:
     """With `keep_freed`, freed memory is reused, with less than a tenth of the page faults."""
-    assert GLIBC == interrupts.keep_freed()
+    assert GLIBC == interrupts.keep_freed_memory()
     assert page_faults("keep") < page_faults() / 10 or not GLIBC
 
 
@@ -341,7 +341,7 @@ def test_processes_that_others_start_are_told_by_their_environment() -> None:
 def test_another_c_library_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """With another C library, which lacks the function, nothing is changed."""
     monkeypatch.setattr("ctypes.CDLL", lambda name: object())
-    assert not interrupts.keep_freed()
+    assert not interrupts.keep_freed_memory()
 
 
 def test_a_folder_in_which_a_process_still_writes_is_removed_later(monkeypatch, tmp_path) -> None:

@@ -11,7 +11,7 @@ from planner.model.load_history import (
     WeekOfLoad,
     at_end,
     busiest_hours,
-    doubts,
+    history_warnings,
     hour_name,
     hours_ahead,
     outgrown,
@@ -30,7 +30,7 @@ from planner.model.load_history import (
 )
 def test_a_short_history_has_named_doubts(hours: int, why: tuple[str, ...]) -> None:
     """A history of a day lacks hours of the week, and one of ten days can't show growth; both give a sentence."""
-    assert why == doubts(Span(498_216, 498_216 + hours))
+    assert why == history_warnings(Span(498_216, 498_216 + hours))
 
 
 def test_a_long_history_of_topics_that_grow_is_no_picture_of_today() -> None:
@@ -55,7 +55,7 @@ def test_hours_follow_the_rate_that_counts() -> None:
     hours[0, 1, 4] = np.nan
     week = WeekOfLoad({("x", 0): 0, ("x", 1): 1}, np.array([[10.0, 10.0], [10.0, 0.0]]), hours)
 
-    found = week.of([("x", 0), ("x", 1), ("y", 0)], np.array([[10, 20, 7], [20, 5, 0]]))
+    found = week.hours_of([("x", 0), ("x", 1), ("y", 0)], np.array([[10, 20, 7], [20, 5, 0]]))
 
     assert [10, 30, 10] == found[0, 0, 2:5].tolist()
     assert [20, 60, 20] == found[1, 0, 2:5].tolist()

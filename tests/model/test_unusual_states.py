@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.model.build_problem import build
-from planner.model.cluster import Broker, Cluster, Partition, Topic, down, some, unions
+from planner.model.cluster import Broker, Cluster, Partition, Topic, a_few, brokers_down, possible_reassignments
 from planner.model.spec import Changes, Spec
 
 
@@ -15,17 +15,17 @@ def test_a_broker_in_no_leaders_isr_seems_to_be_down() -> None:
     assert [
         "broker 2 is in no ISR of its 2 replicas: it seems to be down",
         "broker 3 is in no ISR of its 2 replicas, leaderless partitions aside: it seems to be down",
-    ] == [sentence for _, sentence in down(rows)]
-    assert [2, 3] == [broker for broker, _ in down(rows)]
-    assert [] == list(down([Partition(0, (1, 2), 1, None), Partition(1, (2, 1), 2, (2, 1))]))
-    assert [] == list(down([Partition(0, (1, 2), 1, (2,))])), "a leader is live"
+    ] == [sentence for _, sentence in brokers_down(rows)]
+    assert [2, 3] == [broker for broker, _ in brokers_down(rows)]
+    assert [] == list(brokers_down([Partition(0, (1, 2), 1, None), Partition(1, (2, 1), 2, (2, 1))]))
+    assert [] == list(brokers_down([Partition(0, (1, 2), 1, (2,))])), "a leader is live"
 
 
 @pytest.mark.parametrize("other", [Partition(1, (2, 3), 2, None), Partition(1, (3, 2), 3, None)])
 def test_a_broker_whose_isr_is_unknown_elsewhere_may_be_live(other: Partition) -> None:
     """A broker out of one ISR isn't said to be down if another partition's ISR, perhaps with it, is unknown."""
     rows = Partition(0, (1, 2), 1, (1,)), other, Partition(2, (1, 3), 1, (1,))
-    assert [] == list(down(rows))
+    assert [] == list(brokers_down(rows))
     cluster = Cluster("small", (Broker(1), Broker(2), Broker(3)), (Topic("t", rows),))
     assert build(Spec(cluster, Changes())).out_of_sync is None
 
@@ -33,11 +33,11 @@ def test_a_broker_whose_isr_is_unknown_elsewhere_may_be_live(other: Partition) -
 def test_more_replicas_than_usual_may_be_a_reassignment() -> None:
     """More replicas than in the topic's other partitions are reported if not all are in sync and there is a leader."""
     usual, wider = Partition(0, (1, 2), 1, (1, 2)), (1, 2, 3)
-    told = list(unions([Topic("t", (usual, Partition(1, wider, 1, (1, 2))))]))
+    told = list(possible_reassignments([Topic("t", (usual, Partition(1, wider, 1, (1, 2))))]))
     assert 1 == len(told)
     assert told[0].startswith("partition t-1 with more replicas than others of the topic, and not all in sync")
     for other in (Partition(1, wider, 1, wider), Partition(1, wider, None, (1,)), Partition(1, wider, 1, None)):
-        assert [] == list(unions([Topic("t", (usual, other))]))
+        assert [] == list(possible_reassignments([Topic("t", (usual, other))]))
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_more_replicas_than_usual_may_be_a_reassignment() -> None:
 )
 def test_a_few_names_stand_for_many(names: list[str], text: str) -> None:
     """At most three names are listed, and the others are counted."""
-    assert text == some(names)
+    assert text == a_few(names)

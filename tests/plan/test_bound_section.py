@@ -88,7 +88,7 @@ def test_a_plan_that_copies_no_bytes_is_compared_by_replicas(least: int, gap: fl
     plan["bound"] |= {"method": "flow", "sha256": "ab" * 32}
     made = typed(plan)
     assert f"Copies 0 B (2 replicas of 2 partitions), {said}; elects" in headline.headline(made)
-    again = {path: found for path, _, found in bound_section.counted_again(made)}
+    again = {path: found for path, _, found in bound_section.recount(made)}
     assert (0, gap) == (again["bound.bytes_moved"], again["bound.gap_percent"])
 
 
@@ -162,7 +162,7 @@ def test_rules_are_part_of_what_is_proven(by: str, kept: str, split: str) -> Non
     }
     plan["brokers"][0] |= {"max_replicas": 40}
     assert f"meets the targets, spreads replicas over the racks {kept}" == bound_section.bounded(typed(plan))
-    assert split == bound_section.of_split(typed(plan))
+    assert split == bound_section.split_phrase(typed(plan))
     assert f"{split} that {bound_section.bounded(typed(plan))}" == bound_section.covered(typed(plan))
 
 

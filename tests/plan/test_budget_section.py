@@ -15,7 +15,7 @@ from planner.model.build_problem import today
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Rebalance, Sweep, TopicFilter
-from planner.plan.budget_section import after, section
+from planner.plan.budget_section import problem_after, section
 from planner.plan.build import planned
 from planner.plan.document.codec import as_json
 from planner.plan.headline import first_step
@@ -133,7 +133,7 @@ def test_after_a_replacement_nobody_is_replaced_any_more() -> None:
     """After a replacement, the new state has the step's replicas and leaders, and nothing is forced or replaced."""
     problem = problem_of(no_racks(1, 2, 3), {"a": [(1, 3), (3, 2)]}, changes=Changes((Broker(9),), (), ((3, 9),)))
     target = assignment_of(problem, [(1, 9), (9, 2)])
-    rest = after(problem, target, np.zeros(2, dtype=bool), leaders_after(problem, target))
+    rest = problem_after(problem, target, np.zeros(2, dtype=bool), leaders_after(problem, target))
     assert [[0, 3], [3, 1]] == rest.replicas.tolist()
     assert ([0, 3], [False, False], [-1] * 4) == (
         rest.leaders.tolist(),
@@ -147,7 +147,7 @@ def test_after_a_replacement_nobody_is_replaced_any_more() -> None:
 def test_a_second_step_of_a_whole_plan_is_none(problem: Problem) -> None:
     """After the optimum there is a valid plan that moves nothing."""
     step = solve(problem, problem.balance).assignment
-    rest = after(problem, step, np.zeros(problem.rows, dtype=bool), leaders_after(problem, step))
+    rest = problem_after(problem, step, np.zeros(problem.rows, dtype=bool), leaders_after(problem, step))
     assert () == independent_check.check(rest, today(rest))
     moved = score(ScoringBasis.of(rest), solve(rest, problem.balance).assignment)
     if not problem.size_bytes.any() or problem.rebalance != "all":
@@ -160,6 +160,6 @@ def test_arrays_stay_the_problems_own() -> None:
     problem = expansion()
     before = problem.replicas.copy()
     step = assignment_of(problem, [(3,)] * 6)
-    rest = after(replace(problem), step, np.zeros(6, dtype=bool), leaders_after(problem, step))
+    rest = problem_after(replace(problem), step, np.zeros(6, dtype=bool), leaders_after(problem, step))
     assert np.array_equal(before, problem.replicas)
     assert 2 == int(rest.leaders[0])

@@ -42,7 +42,7 @@ def made(asked: Spec) -> tuple[tuple[Swept, ...], Chosen, Proposal]:
     tried = alternatives(asked)
     done = swept(tried, [run(each.problem, each.candidates) for each in tried])
     chosen = choose(done)
-    return done, chosen, prove(done[chosen.at].problem, of_row(chosen.row))
+    return done, chosen, prove(done[chosen.row_index].problem, of_row(chosen.row))
 
 
 @pytest.mark.slow
@@ -146,7 +146,7 @@ def test_counts_of_all_alternatives() -> None:
 def test_choice_names_rule_and_amount() -> None:
     """The choice has its rule, and an amount only if the rule has one."""
     done, chosen, _ = made(spec(ADD_5))
-    assert ("asked", None, "changes", chosen.why) == structs.astuple(comparison_sections.choice(done, chosen))
+    assert ("asked", None, "changes", chosen.reason) == structs.astuple(comparison_sections.choice(done, chosen))
     done, chosen, _ = made(spec(ADD_5, rule=Choice("most_even_within_bytes", 10**6)))
     assert ("most_even_within_bytes", 10**6) == structs.astuple(comparison_sections.choice(done, chosen))[:2]
 

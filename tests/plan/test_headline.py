@@ -40,7 +40,9 @@ def test_a_first_step_says_so_first() -> None:
         "FIRST STEP ONLY (budget: at most 40 MB copied, 3 leaders changed). Broker 6 is NOT empty afterwards "
         "(20 replicas, 26.6 MB); left: 20 partitions to change, 26.6 MB to copy (20 replicas); about 4 more steps."
     ) == headline.first_line(typed(plan))
-    assert headline.whole(typed(plan)) == f"{headline.first_line(typed(plan))} {headline.headline(typed(plan))}"
+    assert (
+        headline.first_sentences(typed(plan)) == f"{headline.first_line(typed(plan))} {headline.headline(typed(plan))}"
+    )
     assert "least" not in headline.headline(typed(plan))
     assert headline.balance_missed(typed(plan)) == (
         "not balanced yet: topic replicas; whether later steps can meet all targets is unknown"
@@ -85,7 +87,7 @@ def test_a_plan_that_does_all_begins_with_what_it_moves() -> None:
     """A plan for the whole change begins with what it copies, also if it has no key about unfinished work."""
     plan = small()
     assert "" == headline.first_step(typed(plan))
-    assert headline.headline(typed(plan)) == headline.first_line(typed(plan)) == headline.whole(typed(plan))
+    assert headline.headline(typed(plan)) == headline.first_line(typed(plan)) == headline.first_sentences(typed(plan))
     assert headline.first_line(typed(plan)) == headline.first_line(
         typed({k: v for k, v in plan.items() if k != "unfinished"})
     )
@@ -171,8 +173,8 @@ def test_why_a_plan_was_chosen() -> None:
     """The words give the rule with its numbers, and the variant if that isn't `changes`."""
     choice = {"rule": "most_even_within_bytes", "value": 5, "variant": "six", "why": "the most even plan"}
 
-    assert "variant six: the most even plan" == headline.chosen(typed({"choice": choice}))
-    assert "the most even plan" == headline.chosen(typed({"choice": {**choice, "variant": "changes"}}))
+    assert "variant six: the most even plan" == headline.choice_phrase(typed({"choice": choice}))
+    assert "the most even plan" == headline.choice_phrase(typed({"choice": {**choice, "variant": "changes"}}))
     still = small(partitions=[], choice=choice)
     allow_more = "no plan tried that copies at most 5 B is more even than today; allow more in sweep.choose"
     assert f"Nothing to do: {allow_more}." == headline.headline(typed(still))

@@ -12,7 +12,7 @@ from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.document_fields import SpecLimits
 from planner.model.errors import UnsafePlanError
-from planner.model.formats import size, stated
+from planner.model.formats import as_stated, size
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad
 from planner.model.spec import Changes, Choice, Monthly, RackTraffic, Rate, ReportSections, Spec, Sweep
 from planner.plan.build import RefusedPlanError, planned
@@ -263,7 +263,7 @@ def test_the_worst_hour_and_the_p99_of_all_hours_are_gates() -> None:
         with pytest.raises(RefusedPlanError) as refused:
             plan_of(crossed)
         exact = "" if value < 1000 else f" ({value} bytes/s)"
-        line = f"limits.{name}: the plan comes to {size(value)}/s{exact}, allowed: at most {stated(value - 1)}/s"
+        line = f"limits.{name}: the plan comes to {size(value)}/s{exact}, allowed: at most {as_stated(value - 1)}/s"
         assert line in str(refused.value)
         assert f"raise limits.{name} to " in plan_sections_and_next_steps.if_refused(refused.value.plan)
         with pytest.raises(UnsafePlanError, match=f"limits.{name} can't be judged, the hours of the week are unknown"):

@@ -105,7 +105,7 @@ def test_marks_that_were_not_drawn_are_an_error():
         name, drawing = next(iter(plots._drawings(typed(small()), plot_movement.movement(typed(small())))))
         drawing.marks["point0"] = []
         with pytest.raises(ValueError, match="plot front: point0 drew 1 marks instead of 0"):
-            plot_svg.finished(name, drawing)
+            plot_svg.as_svg(name, drawing)
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from planner.report.view import (
     Value,
     Writer,
     sort_key,
-    told,
+    visible,
     written_rows,
 )
 
@@ -103,4 +103,4 @@ def test_a_grouped_column_says_a_thing_once() -> None:
 
 def test_what_has_nothing_to_show_is_no_block() -> None:
     """Tables without rows and lists without lines are left out."""
-    assert (Lines(("x",)),) == told(numbers(0), Lines(()), Lines(("x",)))
+    assert (Lines(("x",)),) == visible(numbers(0), Lines(()), Lines(("x",)))

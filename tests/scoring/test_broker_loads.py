@@ -16,7 +16,16 @@ from planner.model import build_problem
 from planner.model.build_problem import today
 from planner.model.problem import Problem
 from planner.model.spec import BatchRules, Changes, TopicFilter
-from planner.scoring.broker_loads import HOURS, MEASURES, Week, by_group, leaders_after, loads, measured, on_all_brokers
+from planner.scoring.broker_loads import (
+    HOURS,
+    MEASURES,
+    Week,
+    by_group,
+    leaders_after,
+    loads,
+    measure_count,
+    on_all_brokers,
+)
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
 
@@ -92,7 +101,7 @@ def test_groups_are_kept_apart() -> None:
 def test_traffic_is_measured_where_rates_are_known() -> None:
     """Without rates there are three measures, with at least one rate there are five."""
     quiet = problem_of(no_racks(1), {"x": [(1,)]})
-    assert (3, 5, 5) == (measured(quiet), measured(example()), len(MEASURES))
+    assert (3, 5, 5) == (measure_count(quiet), measure_count(example()), len(MEASURES))
 
 
 def test_bytes_beyond_floating_point_are_exact() -> None:
@@ -130,7 +139,7 @@ def test_consumers_fetch_from_the_nearest_replica_in_each_hour(problem: Problem,
     week = Week.of(judged)
     assert week is not None
     assignment, leaders = build_problem.today(judged), judged.leaders
-    expected = build_problem.of_brokers(judged, np.stack([hours[0], 0 * hours[1]]), assignment, leaders)
+    expected = build_problem.hours_of_brokers(judged, np.stack([hours[0], 0 * hours[1]]), assignment, leaders)
     # In millionths, as shares are stated.
     consumed = np.zeros_like(expected[1])
     for row, leader in enumerate(leaders.tolist()):
@@ -162,7 +171,7 @@ def test_the_hours_of_the_week_are_as_by_definition(problem: Problem, seed: int)
     assignment = random.integers(-1, len(problem.broker_ids), (problem.rows, problem.width))
     assignment = np.where((assignment >= 0).any(axis=1, keepdims=True), assignment, 0)
     leaders = leaders_after(judged, assignment)
-    expected = build_problem.of_brokers(judged, hours, assignment, leaders)
+    expected = build_problem.hours_of_brokers(judged, hours, assignment, leaders)
     assert np.array_equal(expected, week.loads(assignment, leaders))
 
     found = dict(zip(HOURS, week.judged(assignment, leaders), strict=True))

@@ -13,7 +13,7 @@ from properties import examples
 from planner.model.build_problem import build
 from planner.model.problem import Problem
 from planner.model.spec import Growth, Sweep
-from planner.scoring.growth_scenarios import OutsideRow, grown, outside, scenarios, under, without
+from planner.scoring.growth_scenarios import OutsideRow, brokers_outside, grow, scenario_problem, scenarios, without
 from planner.scoring.score import ScoringBasis, score
 
 GROWTH = (Growth("x twice", "x*", 2.0), Growth("all by a tenth", "*", 1.1))
@@ -32,7 +32,7 @@ def test_growth_is_exact(pairs: list[tuple[int, int]]) -> None:
     values, ppm = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
     fits = [value * factor // 10**6 < 2**62 for value, factor in pairs]
     expected = [value * factor // 10**6 for value, factor in pairs]
-    found = grown(values, ppm).tolist()
+    found = grow(values, ppm).tolist()
     assert [e for e, ok in zip(expected, fits, strict=True) if ok] == [
         f for f, ok in zip(found, fits, strict=True) if ok
     ]
@@ -41,7 +41,7 @@ def test_growth_is_exact(pairs: list[tuple[int, int]]) -> None:
 def test_patterns_choose_the_topics() -> None:
     """Sizes and rates grow for matching topics only; a scenario has no scenarios of its own."""
     rates = replace(problem(), bytes_in_per_sec=np.array([1, 2, 3]), bytes_out_per_sec=np.array([10, 0, 5]))
-    first, second = (under(rates, number) for number in (0, 1))
+    first, second = (scenario_problem(rates, number) for number in (0, 1))
     assert [[200, 200, 100], [110, 110, 110]] == [first.size_bytes.tolist(), second.size_bytes.tolist()]
     assert [[2, 4, 3], [20, 0, 5]] == [first.bytes_in_per_sec.tolist(), first.bytes_out_per_sec.tolist()]
     assert ("x twice", "all by a tenth") == tuple(each.name for each in scenarios(rates))
@@ -58,7 +58,7 @@ def test_where_a_plan_does_not_hold() -> None:
     """A row has the broker, the missed window in the scenario, the amount and what is allowed."""
     # If x doubles, 200 + 100 and 200: shares are 250, windows 200 to 300. Else 110 and 220, with shares of 165.
     assignment = assignment_of(problem(), [(1,), (2,), (2,)])
-    found = {each.name: outside(each, assignment) for each in scenarios(problem())}
+    found = {each.name: brokers_outside(each, assignment) for each in scenarios(problem())}
     assert {"x twice": 0, "all by a tenth": 2} == {name: len(rows) for name, rows in found.items()}
     assert OutsideRow("disk", broker=2, value=220, least=132, most=198) == found["all by a tenth"][1]
 
@@ -68,10 +68,10 @@ def test_full_disks_are_told_from_windows() -> None:
     small = replace(problem(), disk_limit_bytes=np.array([190, 1000]))
     without_window = replace(small, balance=balance_of("none", "none", "none"))
     for each in (small, without_window):
-        rows = outside(scenarios(each)[0], assignment_of(each, [(1,), (2,), (2,)]))
+        rows = brokers_outside(scenarios(each)[0], assignment_of(each, [(1,), (2,), (2,)]))
         assert [("disk_used", 1, 200, 190)] == [(row.window, row.broker, row.value, row.most) for row in rows]
     narrow = replace(problem(), disk_limit_bytes=np.array([1000, 205]))
-    rows = outside(scenarios(narrow)[1], assignment_of(narrow, [(1,), (2,), (2,)]))
+    rows = brokers_outside(scenarios(narrow)[1], assignment_of(narrow, [(1,), (2,), (2,)]))
     assert ("disk_used", 2, 220, 205) == (rows[1].window, rows[1].broker, rows[1].value, rows[1].most)
 
 

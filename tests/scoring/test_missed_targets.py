@@ -14,7 +14,14 @@ from planner.model.build_problem import build, today
 from planner.model.document_fields import PlacementRuleRow
 from planner.model.problem import Problem
 from planner.model.spec import Changes, Spec, TopicFilter
-from planner.scoring.missed_targets import RelaxedRow, SharesRow, missed, reached, relaxed, unlike_shares
+from planner.scoring.missed_targets import (
+    RelaxedRow,
+    SharesRow,
+    missed_windows,
+    relaxed,
+    unlike_shares,
+    widened_to_reach,
+)
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies.optimum import solve
 
@@ -185,15 +192,15 @@ def test_spreads_become_what_is_reached():
     """Spreads become today's: broker 1 has five replicas, four of them of topic a; broker 2 has one, none of a."""
     problem = problem_of(no_racks(1, 2), ROWS, balance=balance_of(1, 1, 1))
 
-    assert {"topic_replicas", "replicas", "leaders"} == set(missed(problem, today(problem)))
-    assert balance_of(4, 4, 4) == reached(problem, today(problem))
+    assert {"topic_replicas", "replicas", "leaders"} == set(missed_windows(problem, today(problem)))
+    assert balance_of(4, 4, 4) == widened_to_reach(problem, today(problem))
 
 
 def test_windows_that_are_kept_or_not_asked_for_stay():
     """Windows that are kept, or not asked for, don't change."""
     problem = problem_of(no_racks(1, 2), ROWS, balance=balance_of(9, 1, "none"))
 
-    assert balance_of(9, 4, "none") == reached(problem, today(problem))
+    assert balance_of(9, 4, "none") == widened_to_reach(problem, today(problem))
 
 
 def test_percentages_are_widened_in_hundredths():
@@ -202,17 +209,17 @@ def test_percentages_are_widened_in_hundredths():
         no_racks(1, 2), {"a": [(1,), (2,)]}, sizes={"a": [600, 100]}, balance=balance_of(1, 1, 1, "none", "10%")
     )
 
-    assert Tolerance("percent", 71.43) == reached(problem, today(problem)).disk
+    assert Tolerance("percent", 71.43) == widened_to_reach(problem, today(problem)).disk
 
 
 def test_brokers_of_unlike_capacity_have_windows_of_their_own():
     """Shares are a third and two thirds of the replicas, and the smaller broker has all of them."""
     problem = problem_of(no_racks(1, 2), {"a": [(1,)] * 6}, balance=balance_of(1, 6, "none"))
     problem = replace(problem, disk_bytes=np.array([100, 200], dtype=np.int64))
-    found = reached(problem, assignment_of(problem, [(1,)] * 6))
+    found = widened_to_reach(problem, assignment_of(problem, [(1,)] * 6))
 
     assert found.replicas.value == 8  # 2 ± 4 and 4 ± 4
-    assert () == missed(replace(problem, balance=found), today(problem))
+    assert () == missed_windows(replace(problem, balance=found), today(problem))
 
 
 @examples(40)
@@ -221,13 +228,13 @@ def test_what_is_reached_is_kept_and_nothing_narrower_is(spec: Spec):
     """For today's assignment without any change: one step narrower misses the window."""
     spec = replace(spec, changes=Changes(), balance=balance_of(0, 0, 1, 1))
     problem = build(spec)
-    found = reached(problem, today(problem))
+    found = widened_to_reach(problem, today(problem))
 
-    assert () == missed(replace(problem, balance=found), today(problem))
-    for name in missed(problem, today(problem)):
+    assert () == missed_windows(replace(problem, balance=found), today(problem))
+    for name in missed_windows(problem, today(problem)):
         narrower = Tolerance("spread", getattr(found, name).value - 1)
         tighter = replace(problem, balance=replace(found, **{name: narrower}))
-        assert name in missed(tighter, today(problem))
+        assert name in missed_windows(tighter, today(problem))
 
 
 def test_unlike_shares_are_named_with_their_ends():

@@ -16,7 +16,7 @@ from folders import EXAMPLES
 from benchmarks.load_history import HOUR, START, History, HistoryRecipe, write
 from planner.inputs import load_profile_file
 from planner.model.errors import PlannerError
-from planner.model.load_history import About
+from planner.model.load_history import HistoryFacts
 from spark_jobs import load_profile, load_sources
 from spark_jobs.load_profile import LoadRequest
 
@@ -30,18 +30,18 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, History]:
     return folder, write(folder, HistoryRecipe(partitions=120, days=21, seed=3))
 
 
-def profiled(spark: Any, folder: Path, partitions: int) -> tuple[pa.Table, About]:
+def profiled(spark: Any, folder: Path, partitions: int) -> tuple[pa.Table, HistoryFacts]:
     """The profile's rows, and what it says about the history."""
     return load_profile.profile(spark, LoadRequest((str(folder),)), partitions, lambda _: None, print)
 
 
 @pytest.fixture(scope="module")
-def profile(spark: Any, history: tuple[Path, History]) -> tuple[pa.Table, About]:
+def profile(spark: Any, history: tuple[Path, History]) -> tuple[pa.Table, HistoryFacts]:
     """The profile of the history, computed by three tasks."""
     return profiled(spark, history[0], 3)
 
 
-def test_what_is_true_is_found(history: tuple[Path, History], profile: tuple[pa.Table, About]) -> None:
+def test_what_is_true_is_found(history: tuple[Path, History], profile: tuple[pa.Table, HistoryFacts]) -> None:
     """Means are within 1 %, most weeks' busiest hours within 3 %, and median growth within one percentage point."""
     truth, rows = history[1], profile[0].sort_by([("topic", "ascending"), ("partition", "ascending")])
     hours = np.asarray(rows["hours_in"].combine_chunks().flatten()).reshape(-1, 168)
@@ -53,7 +53,9 @@ def test_what_is_true_is_found(history: tuple[Path, History], profile: tuple[pa.
     assert np.nanmedian(np.abs(np.asarray(rows["growth_per_month"], dtype=float) - truth.growth_per_month)) < 0.01
 
 
-def test_every_flaw_that_was_put_in_is_counted(history: tuple[Path, History], profile: tuple[pa.Table, About]) -> None:
+def test_every_flaw_that_was_put_in_is_counted(
+    history: tuple[Path, History], profile: tuple[pa.Table, HistoryFacts]
+) -> None:
     """Every generated flaw is counted. A sample may have two, and a wrong date hides the other one."""
     counted, found = history[1].counted, profile[1].findings.counts
 
@@ -65,7 +67,7 @@ def test_every_flaw_that_was_put_in_is_counted(history: tuple[Path, History], pr
 
 
 def test_the_number_of_tasks_does_not_show(
-    spark: Any, history: tuple[Path, History], profile: tuple[pa.Table, About]
+    spark: Any, history: tuple[Path, History], profile: tuple[pa.Table, HistoryFacts]
 ) -> None:
     """One task and three tasks give the same bytes."""
     assert load_profile_file.encoded(*profile) == load_profile_file.encoded(*profiled(spark, history[0], 1))

@@ -24,7 +24,7 @@ class Workers:
         self.wrong, self.canceled = -1, threading.Event()
         self.met = threading.Barrier(1)
         self._lock = threading.Lock()
-        monkeypatch.setattr(worker_tasks, "carried", self.carried)
+        monkeypatch.setattr(worker_tasks, "task_answers", self.carried)
         monkeypatch.setattr(worker_tasks, "tasks_for", lambda _: self.tasks)
         monkeypatch.setattr(worker_tasks, "cancel", lambda _: self.canceled.set())
 
@@ -45,7 +45,7 @@ class Workers:
             self.met.wait(20)
         with self._lock:
             self.now -= 1
-        return list(answer(worker_tasks.Received([pickle.dumps(step), values[1]]), 0))
+        return list(answer(worker_tasks.SentValues([pickle.dumps(step), values[1]]), 0))
 
 
 def sent(at_once: int | None = None) -> list[tuple[int, Any]]:

@@ -57,7 +57,7 @@ def test_a_task_that_always_fails_is_one_sentence(
 ) -> None:
     """The error is one sentence, nothing else is printed, and the session still works."""
     with pytest.raises(SetupError, match=said):
-        worker_tasks.carried(spark, ["sent"], answer, 2)
+        worker_tasks.task_answers(spark, ["sent"], answer, 2)
     assert ("", "") == capfd.readouterr()
     assert 7 == spark.range(7).count()
 
@@ -69,6 +69,6 @@ def test_a_task_makes_its_answer_of_its_number_and_of_what_was_sent(letters: int
     def answer(received: Any, task: int) -> list[pa.Table]:
         return [pa.table({"task": [task * received[1]], "letters": [len(received[0])]})]
 
-    found = worker_tasks.carried(spark, ["a" * letters, 10], answer, 5)
+    found = worker_tasks.task_answers(spark, ["a" * letters, 10], answer, 5)
     assert [letters] * 5 == [number for table in found for number in table["letters"].to_pylist()]
     assert [0, 10, 20, 30, 40] == sorted(number for table in found for number in table["task"].to_pylist())

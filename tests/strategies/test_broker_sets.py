@@ -22,7 +22,7 @@ from planner.model.spec import Changes
 from planner.plan import bound_json
 from planner.scoring import independent_check
 from planner.scoring.windows import windows
-from planner.strategies.lagrangian_bound import least
+from planner.strategies.lagrangian_bound import lower_bound
 from planner.strategies.optimum import solve
 
 
@@ -68,7 +68,7 @@ def test_bound_with_windows_of_bytes(problem: Problem, width: str) -> None:
         assert solution.least_bytes <= min(costs)
     if solution.certificate is not None and solution.certificate.facts.measure == "bytes":
         document = bound_json.to_document(solution.certificate)
-        assert solution.least_bytes == least(bound_json.from_document(document))
+        assert solution.least_bytes == lower_bound(bound_json.from_document(document))
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ from planner.scoring.broker_loads import leaders_after, on_all_brokers
 from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
 from planner.strategies import optimum
-from planner.strategies.lagrangian_bound import least
+from planner.strategies.lagrangian_bound import lower_bound
 from planner.strategies.leaders import leadable
 from planner.strategies.optimum import solve
 
@@ -116,7 +116,7 @@ def test_the_bound_holds_for_every_plan_within_the_caps(problem: Problem, width:
         assert cost == solution.least_bytes
     if solution.certificate is not None and solution.certificate.facts.measure == "bytes":
         document = bound_json.to_document(solution.certificate)
-        assert solution.least_bytes == least(bound_json.from_document(document))
+        assert solution.least_bytes == lower_bound(bound_json.from_document(document))
 
 
 def with_caps(problem: Problem, *rows: dict[int, int]) -> Problem:

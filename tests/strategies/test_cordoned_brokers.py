@@ -24,7 +24,7 @@ from planner.model.spec import Changes, NewPartitions, TopicFilter
 from planner.plan import bound_json
 from planner.scoring import independent_check
 from planner.scoring.windows import windows
-from planner.strategies.lagrangian_bound import least
+from planner.strategies.lagrangian_bound import lower_bound
 from planner.strategies.optimum import solve
 
 MODES = ("all", "all", "all", "leaders", "racks", "none")
@@ -52,7 +52,7 @@ def require_bound(problem: Problem, width: str) -> None:
         assert solution.least_bytes <= min(costs)
     if solution.certificate is not None and solution.certificate.facts.measure == "bytes":
         document = bound_json.to_document(solution.certificate)
-        assert solution.least_bytes == least(bound_json.from_document(document))
+        assert solution.least_bytes == lower_bound(bound_json.from_document(document))
 
 
 @examples(250)

@@ -21,7 +21,7 @@ from planner.strategies.lagrangian_bound import (
     Part,
     Prices,
     TopicStart,
-    least,
+    lower_bound,
     none_priced,
     price_at_edges,
 )
@@ -117,18 +117,18 @@ def test_never_above_any_plan(
     fits = {"cells": of_cells, "brokers": of_all, "disk": of_bytes}
     best = cheapest(TWO_RACKS, fits)
     if best is not None:
-        assert least(certificate(TWO_RACKS, [cells, brokers, disk], fits)) <= best
+        assert lower_bound(certificate(TWO_RACKS, [cells, brokers, disk], fits)) <= best
 
 
 def test_without_prices_it_is_what_is_forced() -> None:
     """Without prices the bound is what is forced: the second partition's 7 bytes, because it lacks the other rack."""
-    assert 7 == least(Certificate(TWO_RACKS, none_priced(TWO_RACKS)))
+    assert 7 == lower_bound(Certificate(TWO_RACKS, none_priced(TWO_RACKS)))
 
 
 def test_a_replacement_costs_its_copy() -> None:
     """A replica that a replacement takes over stays at home, but its copy costs."""
     facts = replace(TWO_RACKS, home_costs=np.array([[10, 0], [0, 0], [0, 0]]))
-    assert 17 == least(Certificate(facts, none_priced(facts)))
+    assert 17 == lower_bound(Certificate(facts, none_priced(facts)))
 
 
 def test_a_price_on_a_window_raises_the_bound() -> None:
@@ -138,7 +138,7 @@ def test_a_price_on_a_window_raises_the_bound() -> None:
     priced = certificate(TWO_RACKS, [*nothing, np.array([0, 0, 0, GRAIN])], fits)
     assert (
         7
-        <= least(priced)
+        <= lower_bound(priced)
         <= (
             cheapest(
                 TWO_RACKS,
@@ -162,13 +162,13 @@ def test_the_least_of_a_topics_starts() -> None:
     }
     made = certificate(TWO_RACKS, [np.full((2, 4), 9 * GRAIN), np.zeros(4, dtype=int), np.zeros(4, dtype=int)], fits)
     free = np.zeros((4, 0), dtype=np.int64)
-    unpriced = least(replace(made, prices=replace(made.prices, topic_replicas=free)))
+    unpriced = lower_bound(replace(made, prices=replace(made.prices, topic_replicas=free)))
 
     def at(*topics: int) -> int:
         starts = (TopicStart(np.array(topics, dtype=np.int64), free),)
-        return least(replace(made, prices=replace(made.prices, starts=starts)))
+        return lower_bound(replace(made, prices=replace(made.prices, starts=starts)))
 
-    assert at() == least(made)
+    assert at() == lower_bound(made)
     assert at(0) + at(1) == at() + at(0, 1)
     assert at(0, 1) == min(unpriced, at(0), at(1), at())
 
@@ -179,29 +179,29 @@ def test_one_broker_for_all_rows_of_a_slot() -> None:
     If brokers are forbidden to a topic, another is common; if no broker is left, the rule counts for nothing.
     """
     slots = replace(TWO_RACKS, together=np.array([-1, 0, 0]))
-    assert 7 == least(Certificate(slots, none_priced(slots)))
+    assert 7 == lower_bound(Certificate(slots, none_priced(slots)))
     first = replace(slots, home=np.array([[0, 2], [0, 2], [3, -1]]))
-    assert 5 == least(Certificate(first, none_priced(first)))
-    assert 0 == least(Certificate(replace(first, together=None), none_priced(first)))
+    assert 5 == lower_bound(Certificate(first, none_priced(first)))
+    assert 0 == lower_bound(Certificate(replace(first, together=None), none_priced(first)))
     never = np.array([[False, False, False, False], [True, False, True, False]])
     only = replace(first, forbidden=never)
-    assert 7 == least(Certificate(only, none_priced(only)))
+    assert 7 == lower_bound(Certificate(only, none_priced(only)))
     nowhere = replace(first, forbidden=np.array([[False, True, False, True], [True, False, True, False]]))
-    assert 0 == least(Certificate(nowhere, none_priced(nowhere)))
+    assert 0 == lower_bound(Certificate(nowhere, none_priced(nowhere)))
     again = bound_json.from_document(bound_json.to_document(Certificate(only, none_priced(only))))
-    assert 7 == least(again)
+    assert 7 == lower_bound(again)
 
 
 def test_the_common_broker_has_the_lowest_rank() -> None:
     """Broker 4 has both, but the second partition must also be on broker 1 or 2, and broker 1 is of lower rank."""
     ranks = np.array([[0, 1, 1, 1], [0, 0, 0, 0]])
     facts = replace(TWO_RACKS, home=np.array([[0, 2], [0, 3], [3, -1]]), together=np.array([-1, 0, 0]))
-    assert 0 == least(Certificate(facts, none_priced(facts)))
+    assert 0 == lower_bound(Certificate(facts, none_priced(facts)))
     ranked = replace(facts, leader_ranks=ranks)
-    assert 5 == least(Certificate(ranked, none_priced(ranked)))
+    assert 5 == lower_bound(Certificate(ranked, none_priced(ranked)))
     first = replace(ranked, leader_ranks=np.array([[0, 0, 1, 1], [0, 0, 0, 0]]))
     # Now either broker of the first rack is of lower rank than broker 4.
-    assert 5 == least(bound_json.from_document(bound_json.to_document(Certificate(first, none_priced(first)))))
+    assert 5 == lower_bound(bound_json.from_document(bound_json.to_document(Certificate(first, none_priced(first)))))
 
 
 @examples(200)
@@ -215,7 +215,7 @@ def test_never_above_any_plan_with_common_brokers(
     facts = replace(TWO_RACKS, together=slots)
     best = cheapest(facts, fits)
     if best is not None:
-        assert least(certificate(facts, [cells, brokers, np.zeros(4, dtype=np.int64)], fits)) <= best
+        assert lower_bound(certificate(facts, [cells, brokers, np.zeros(4, dtype=np.int64)], fits)) <= best
 
 
 def test_the_same_from_its_document() -> None:
@@ -226,7 +226,7 @@ def test_the_same_from_its_document() -> None:
         "disk": np.array([[5] * 4, [15] * 4]),
     }
     made = certificate(TWO_RACKS, [np.full((2, 4), 3), np.arange(4) * 5, np.full(4, -2)], fits)
-    assert least(made) == least(bound_json.from_document(bound_json.to_document(made)))
+    assert lower_bound(made) == lower_bound(bound_json.from_document(bound_json.to_document(made)))
 
 
 def any_case(draw: st.DrawFn, fits: dict[str, np.ndarray], racks: tuple[int, ...], deep: int) -> Case:
@@ -255,8 +255,8 @@ def test_never_above_any_plan_by_cases(
     best = cheapest(TWO_RACKS, fits)
     made = Certificate(TWO_RACKS, none_priced(TWO_RACKS), any_parts(data.draw, fits))
     if best is not None:
-        assert least(made) <= best
-    assert least(made) == least(bound_json.from_document(bound_json.to_document(made)))
+        assert lower_bound(made) <= best
+    assert lower_bound(made) == lower_bound(bound_json.from_document(bound_json.to_document(made)))
 
 
 def full(broker: int) -> Prices:
@@ -276,7 +276,7 @@ def test_the_least_of_the_cases() -> None:
     """Entering costs 7; a full broker costs 7 more, and 10 for the first partition, which can't stay or can't enter."""
     none = none_priced(TWO_RACKS)
     made = [by_cases(off, on) for off, on in ((none, none), (full(3), none), (none, full(2)), (full(3), full(2)))]
-    assert [7, 7, 7, 14] == [least(each) for each in made]
+    assert [7, 7, 7, 14] == [lower_bound(each) for each in made]
 
 
 def test_cases_that_nothing_fits_do_not_count() -> None:
@@ -284,9 +284,9 @@ def test_cases_that_nothing_fits_do_not_count() -> None:
     none = none_priced(TWO_RACKS)
     both = Branch(0, 3, none, Branch(0, 2, none, none))
     made = Certificate(TWO_RACKS, none, (Part((1,), both),))
-    assert 7 == least(made)
+    assert 7 == lower_bound(made)
     forced = Branch(0, 2, Branch(0, 3, none, none), Branch(0, 3, none, none))
-    assert 7 == least(replace(made, parts=(Part((1,), forced),)))
+    assert 7 == lower_bound(replace(made, parts=(Part((1,), forced),)))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from planner.scoring.broker_loads import leaders_after, loads
 from planner.scoring.independent_check import broken_rules, check
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, excess
 from planner.scoring.windows import windows
-from planner.strategies.leaders import even_out, order
+from planner.strategies.leaders import choose_leaders, even_out
 from planner.strategies.optimum import solve
 
 
@@ -131,7 +131,7 @@ def test_least_excess_then_fewest_changes(problem: Problem) -> None:
 def test_keeps_the_replicas(problem: Problem) -> None:
     """Choosing leaders never changes which brokers a partition is on, and what may not change keeps its order."""
     placed = solve(problem, problem.balance).assignment
-    ordered = order(problem, placed, windows(problem, Balance()))
+    ordered = choose_leaders(problem, placed, windows(problem, Balance()))
     assert np.sort(placed, axis=1).tolist() == np.sort(ordered, axis=1).tolist()
     fixed = ~problem.movable | (~problem.forced & (problem.rebalance == "none"))
     width = problem.replicas.shape[1]
@@ -142,9 +142,9 @@ def test_followers_keep_todays_order_and_new_ones_come_last() -> None:
     """Behind the leader come today's replicas in their order, then new ones by broker."""
     problem = problem_of(no_racks(1, 2, 3, 4, 5), {"a": [(3, 2, 1)]})
     placed = assignment_of(problem, [(1, 2, 3)])
-    assert [[3, 2, 1]] == ids_of(problem, order(problem, placed, windows(problem, Balance())))
+    assert [[3, 2, 1]] == ids_of(problem, choose_leaders(problem, placed, windows(problem, Balance())))
     newer = assignment_of(problem, [(1, 3, 5)])
-    assert [[3, 1, 5]] == ids_of(problem, order(problem, newer, windows(problem, Balance())))
+    assert [[3, 1, 5]] == ids_of(problem, choose_leaders(problem, newer, windows(problem, Balance())))
 
 
 def test_leaders_only_by_hand() -> None:
@@ -368,7 +368,7 @@ def test_todays_leader_stays_in_front_where_it_stays() -> None:
     """Today's leader comes before other brokers that can lead."""
     problem = down("all", set_replication_factor=(ReplicationFactorRow("t", 3),))
     plan = assignment_of(problem, [(4, 2, 1), (4, 2)])
-    assert [[1, 4, 2], [2, 4]] == ids_of(problem, order(problem, plan, windows(problem, Balance())))
+    assert [[1, 4, 2], [2, 4]] == ids_of(problem, choose_leaders(problem, plan, windows(problem, Balance())))
 
 
 @pytest.mark.parametrize(("most", "held"), [(None, [3, 3, 0]), (2, [2, 4, 0]), (1, [1, 5, 0])])
@@ -388,6 +388,6 @@ def test_nothing_else_to_change_is_nothing_to_elect() -> None:
     """If nothing else changes, partitions with a preferred leader that is down keep their order and leaders."""
     problem = down("all")
     still = today(problem)
-    assert still.tolist() == order(problem, still, windows(problem, problem.balance)).tolist()
+    assert still.tolist() == choose_leaders(problem, still, windows(problem, problem.balance)).tolist()
     assert problem.leaders.tolist() == leaders_after(problem, still).tolist()
     assert () == changes(problem, still)

@@ -11,7 +11,7 @@ from benchmarks import cases
 from planner.model import build_problem
 from planner.model.balance import Balance, Tolerance
 from planner.strategies import optimum
-from planner.strategies.work_limits import ASKED, Effort, Worth
+from planner.strategies.work_limits import FULL_WORK, Effort, WorkLimit
 
 
 def test_a_part_may_spend_its_share_and_no_more() -> None:
@@ -36,7 +36,7 @@ def test_a_part_of_what_is_spent_is_nothing() -> None:
 
 def test_large_programs_are_worth_more() -> None:
     """A large program gets work in proportion to its columns, if that is more than the minimum."""
-    worth = Worth(1_000_000, 100)
+    worth = WorkLimit(1_000_000, 100)
     assert [1_000_000, 1_000_000, 2_000_000] == [Effort.of(worth, each).left for each in (1, 10_000, 20_000)]
 
 
@@ -55,7 +55,7 @@ def test_less_work_proves_no_more_and_never_wrongly() -> None:
     """Less work proves a lower bound and finds no better plan; more work brings them within 0.1 %."""
     case = cases.to_spec(cases.make("skewed-sizes", "y5"))
     problem = replace(build_problem.build(case), balance=Balance(disk=Tolerance("percent", 2)))
-    little, much = (optimum.solve(problem, problem.balance, worth=each) for each in (Worth(100_000, 1), ASKED))
+    little, much = (optimum.solve(problem, problem.balance, worth=each) for each in (WorkLimit(100_000, 1), FULL_WORK))
     assert little.least_bytes <= much.least_bytes
     assert _moved(problem, much) <= _moved(problem, little)
     assert much.least_bytes <= _moved(problem, much) <= much.least_bytes * 1.001
@@ -66,7 +66,7 @@ def test_the_same_work_finds_the_same_plan() -> None:
     """The same amount of work finds the same plan and bound, independent of time."""
     case = cases.to_spec(cases.make("skewed-sizes", "x4"))
     problem = replace(build_problem.build(case), balance=Balance(disk=Tolerance("percent", 2)))
-    first, second = (optimum.solve(problem, problem.balance, worth=Worth(500_000, 10)) for _ in range(2))
+    first, second = (optimum.solve(problem, problem.balance, worth=WorkLimit(500_000, 10)) for _ in range(2))
     assert first.assignment.tolist() == second.assignment.tolist()
     assert first.least_bytes == second.least_bytes
 

@@ -23,7 +23,7 @@ from planner.report import requested
 from planner.scoring import independent_check
 from planner.scoring.fair_shares import fair_shares
 from planner.scoring.score import ScoringBasis, score
-from planner.strategies.optimum import Assigned
+from planner.strategies.optimum import OptimalAssignment
 from planner.sweep import apart_sides, choice
 from planner.sweep.apart_sides import every_split, judged, sides_of, split_by, with_sides
 from planner.sweep.evaluate import run
@@ -244,8 +244,8 @@ def test_fewest_bytes_of_all_as_even() -> None:
 @pytest.mark.parametrize(("largest", "asked"), [(10, 1), pytest.param(1000, 0, marks=pytest.mark.slow)])
 def test_bounds_are_worked_out_where_they_decide(monkeypatch: pytest.MonkeyPatch, largest: int, asked: int) -> None:
     """Bounds are computed only for splits as even as the best one, and only if that keeps its windows."""
-    bounded, proven = [], Assigned.proven
-    monkeypatch.setattr(Assigned, "proven", lambda found: bounded.append(found) or proven(found))
+    bounded, proven = [], OptimalAssignment.proven
+    monkeypatch.setattr(OptimalAssignment, "proven", lambda found: bounded.append(found) or proven(found))
     lists = {"orders": ([1], [2]), "payments": ([3], [4])}
     sizes = {"orders": [largest, 10], "payments": [10, 10]}
     balance = balance_of(1, "none", "none", "none", "5%")

@@ -102,7 +102,7 @@ def test_a_part_of_what_was_asked_for_comes_before_plans_that_are_more_even_for_
     assert [2, 3] == [taken(each, *rows) for each in (budget, replace(budget, limits=SpecLimits(gap_ppm=1)))]
     assert 3 == taken(replace(budget, limits=SpecLimits(gap_ppm=1)), *rows[:2], {**part, "excess": 1}, rows[3])
     assert 3 == taken(budget, *rows[:2], {**part, "bytes_moved": 0}, rows[3])
-    assert choose([swept(budget, *rows)]).why.startswith("the part of the whole change that the budget pays for: ")
+    assert choose([swept(budget, *rows)]).reason.startswith("the part of the whole change that the budget pays for: ")
 
 
 def test_rules_of_bytes_and_of_evenness() -> None:
@@ -123,7 +123,7 @@ def test_fewest_bytes_without_sizes_are_the_fewest_replicas() -> None:
     ]
     assert 0 == taken(unsized, *rows)
     assert "the fewest replicas with no broker more than 60 % above its share: 2 replicas, no broker is more than" in (
-        choose([swept(unsized, *rows)]).why
+        choose([swept(unsized, *rows)]).reason
     )
 
 
@@ -150,24 +150,27 @@ def test_changes_comes_first_and_variants_are_beside_it() -> None:
     both = [swept(spec(), *dear), swept(spec(), *cheap, name="b")]
     of_all = spec(Choice("most_even_within_bytes", 1000))
     rule = [swept(of_all, *dear), swept(of_all, *cheap, name="b")]
-    assert [0, 1] == [choose(both).at, choose(rule).at]
-    assert "its variants are for comparison" in choose(both).why
-    assert "of 2 alternatives" in choose(rule).why
-    assert 1 == choose([swept(spec(), *dear, name="a"), swept(spec(), *cheap, name="b")]).at
+    assert [0, 1] == [choose(both).row_index, choose(rule).row_index]
+    assert "its variants are for comparison" in choose(both).reason
+    assert "of 2 alternatives" in choose(rule).reason
+    assert 1 == choose([swept(spec(), *dear, name="a"), swept(spec(), *cheap, name="b")]).row_index
 
 
 def test_of_variants_the_nearest_to_the_targets_is_chosen() -> None:
     """Without `changes`, the variant that misses the targets least is chosen, then the cheapest; the reason says so."""
     near, cheap = plan(100, excess=1), plan(1, excess=2)
     found = choose([swept(spec(), cheap, name="a"), swept(spec(), near, name="b")])
-    assert (1, "the nearest of 2 alternatives to the balance asked for: copies 100 B") == (found.at, found.why)
+    assert (1, "the nearest of 2 alternatives to the balance asked for: copies 100 B") == (
+        found.row_index,
+        found.reason,
+    )
     found = choose([swept(spec(), near, name="a"), swept(spec(), {**cheap, "excess": 1}, name="b")])
-    assert (1, "the fewest bytes at the balance asked for: 1 B of 2 alternatives") == (found.at, found.why)
+    assert (1, "the fewest bytes at the balance asked for: 1 B of 2 alternatives") == (found.row_index, found.reason)
 
 
 def test_equal_alternatives_are_told_apart_by_their_order() -> None:
     """If alternatives are equal, the first one in the file is chosen."""
-    assert 0 == choose([swept(spec(), plan(5), name="a"), swept(spec(), plan(5), name="b")]).at
+    assert 0 == choose([swept(spec(), plan(5), name="a"), swept(spec(), plan(5), name="b")]).row_index
 
 
 def test_why_says_the_numbers() -> None:
@@ -180,15 +183,15 @@ def test_why_says_the_numbers() -> None:
         "no broker is more than 2 % above its share of replicas (by capacity, racks ignored)",
         "the fewest bytes with no broker more than 3 % above its share: 50 B, "
         "no broker is more than 2 % above its share of replicas (by capacity, racks ignored)",
-    ] == [choose([swept(spec(rule), row)]).why for rule in rules]
+    ] == [choose([swept(spec(rule), row)]).reason for rule in rules]
     budget = spec(budget=Budget(replicas_moved=3))
     assert (
         "the most even plan tried within the budget: copies 50 B, "
         "no broker is more than 2 % above its share of replicas (by capacity, racks ignored)"
-        == (choose([swept(budget, row)]).why)
+        == (choose([swept(budget, row)]).reason)
     )
     unsized = replace(budget, cluster=replace(budget.cluster, sizes_known=False))
-    assert "within the budget: copies 3 replicas, " in choose([swept(unsized, row)]).why
+    assert "within the budget: copies 3 replicas, " in choose([swept(unsized, row)]).reason
 
 
 def test_rules_that_nothing_keeps() -> None:
@@ -222,7 +225,7 @@ def test_a_variant_that_the_budget_cannot_pay_for_leaves_the_others(order: tuple
     """With variants only, one that the budget can't pay for loses, wherever it is in the file."""
     asked, rows = spec(budget=Budget(bytes_moved=5)), {"drain": [plan(10)], "grow": [plan(0, 9)]}
     chosen = choose([swept(asked, *rows[name], name=name) for name in order])
-    assert ("grow", 0) == (order[chosen.at], chosen.row["bytes_moved"])
+    assert ("grow", 0) == (order[chosen.row_index], chosen.row["bytes_moved"])
     assert "no plan within the budget" == chosen.best[order.index("drain")].why_not
 
 
@@ -240,7 +243,7 @@ def test_a_budget_that_no_alternative_keeps_within() -> None:
     with pytest.raises(UnsafePlanError, match=r"take at least 9 B; the budget allows 5 B"):
         choose([swept(asked, rows["a"]), swept(asked, plan(0), name="b")])
     broken = [swept(asked, rows["c"], name=name) for name in ("a", "b")]
-    assert 0 == choose(broken).at
+    assert 0 == choose(broken).row_index
 
 
 def test_a_term_that_is_within_the_budget_need_not_be_raised() -> None:
@@ -267,9 +270,9 @@ def test_no_valid_plan_of_changes() -> None:
     with pytest.raises(InfeasibleError, match="variants that have a valid plan: b;"):
         choose([swept(spec(), *broken), swept(spec(), *sound, name="b")])
     chosen = choose([swept(spec(), *broken)])
-    assert [(0, "no candidate keeps every rule")] == [(chosen.at, each.why_not) for each in chosen.best]
+    assert [(0, "no candidate keeps every rule")] == [(chosen.row_index, each.why_not) for each in chosen.best]
     rule = spec(Choice("most_even_within_bytes", 1000))
-    assert 0 == choose([swept(rule, *broken), swept(rule, *broken, name="b")]).at
+    assert 0 == choose([swept(rule, *broken), swept(rule, *broken, name="b")]).row_index
 
 
 def test_the_rule_in_words() -> None:

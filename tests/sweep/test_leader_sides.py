@@ -26,7 +26,7 @@ from planner.scoring import independent_check
 from planner.scoring.score import ScoringBasis, score
 from planner.strategies import optimum
 from planner.strategies.optimum import solve
-from planner.strategies.work_limits import Worth
+from planner.strategies.work_limits import WorkLimit
 from planner.sweep import apart_sides
 from planner.sweep.apart_sides import sides_of
 
@@ -120,7 +120,7 @@ def test_replicas_are_placed_once_for_all_splits(monkeypatch: pytest.MonkeyPatch
     rng, placements, of_splits = np.random.default_rng(25), list[int](), list[int]()
     placed, tried = optimum._cheapest_position, apart_sides._plan_split
     monkeypatch.setattr(optimum, "_cheapest_position", lambda *asked: placements.append(1) or placed(*asked))
-    monkeypatch.setattr(apart_sides, "OTHERS", Worth(4_000, 0))
+    monkeypatch.setattr(apart_sides, "LITTLE_WORK", WorkLimit(4_000, 0))
     for _ in range(5):
         lists = {name: [rng.choice((1, 2, 3, 4), 2, replace=False).tolist() for _ in range(3)] for name in NAMES}
         sizes = {name: rng.integers(1, 50, 3).tolist() for name in NAMES}

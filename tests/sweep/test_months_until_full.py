@@ -77,7 +77,7 @@ def test_every_candidate_lasts_as_long_as_growth_says(months: int | None) -> Non
     assert {"unchanged", "kafka_classic", "kafka_striped", "optimum"} < {row["strategy"] for row in rows}
     for row in rows:
         assignment = evaluate.propose(problem, every, row["candidate"]).assignment
-        first = brokers_for_growth.given(case, assignment)["first"]
+        first = brokers_for_growth.row_of(case, assignment)["first"]
         assert (ahead + 1 if first < 0 else first) == row["months_until_full"]
         assert slowly(spec, problem, assignment, ahead) == row["months_until_full"]
     assert min(3, ahead + 1) == rows[0]["months_until_full"]

@@ -15,7 +15,7 @@ from planner.model.problem import LongArray
 from planner.model.spec import Sweep
 from planner.sweep import evaluate, sweep_result
 from planner.sweep.candidates import KAFKA_STRATEGIES, candidates
-from planner.sweep.sweep_result import COLUMNS, best, front, keep, kept, most_rows, ranking_of, sampled
+from planner.sweep.sweep_result import COLUMNS, best, front, kept_of_part, merged_parts, most_rows, ranking_of, sampled
 
 PROBLEM = problem_of(no_racks(1, 2, 3, 4), {"x": [(1, 2), (2, 1)] * 4, "y": [(3, 1)] * 3})
 EVERY = candidates(PROBLEM, Sweep(600, solved=5))
@@ -45,8 +45,8 @@ def test_any_order_and_any_split_keeps_the_same(random: Any) -> None:
         order = NUMBERS.copy()
         random.shuffle(order)
         cuts = sorted(random.sample(range(1, len(order)), 7))
-        parts = [keep(PROBLEM, EVERY, SCORED[:, part]) for part in np.split(order, cuts)]
-        assert numbers(kept(PROBLEM, EVERY, parts)) == numbers(keep(PROBLEM, EVERY, SCORED))
+        parts = [kept_of_part(PROBLEM, EVERY, SCORED[:, part]) for part in np.split(order, cuts)]
+        assert numbers(merged_parts(PROBLEM, EVERY, parts)) == numbers(kept_of_part(PROBLEM, EVERY, SCORED))
 
 
 @pytest.mark.usefixtures("few_rows")
@@ -69,7 +69,7 @@ def test_what_is_chosen_from_is_kept() -> None:
 
 def test_a_small_sweep_keeps_every_row() -> None:
     """A sweep keeps all its rows if they fit into candidates.parquet."""
-    assert keep(PROBLEM, EVERY, SCORED).shape == (len(COLUMNS), 600)
+    assert kept_of_part(PROBLEM, EVERY, SCORED).shape == (len(COLUMNS), 600)
 
 
 @pytest.mark.parametrize("count", [1, 99_999, 100_000, 100_001, 250_000, 1_000_000])

@@ -27,5 +27,5 @@ def rows_of(spec, problem, steps, kinds, most=1000):
     """The rows of a study by (kind, failed, state)."""
     wanted = failure_simulation.all_scenarios(problem, kinds, most, 0)
     asked = failure_simulation.questions(failure_simulation.study(spec, problem, steps, wanted), wanted)
-    table = failure_simulation.together(each() for each in asked)
+    table = failure_simulation.join_rows(each() for each in asked)
     return {(row["of"], row["failed"], row["state"]): row for row in table.to_pylist()}

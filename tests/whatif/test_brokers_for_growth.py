@@ -30,12 +30,12 @@ def cluster(disk=None, network=None, classes=(), months=3, **limits):
 def test_the_month_in_which_a_broker_is_full():
     """The month is the first that begins above the limit; broker 1 has five of eight partitions."""
     (base, *_) = cluster(disk=9_999)
-    now, planned = brokers_for_growth.as_it_is(base), brokers_for_growth.evaluate(base)
+    now, planned = brokers_for_growth.today_row(base), brokers_for_growth.evaluate(base)
 
     assert ([1, 2], 1) == (now["disk_month"], now["first"])
     assert ([2, 2], 2) == (planned["disk_month"], planned["first"])
     assert [40_000, 24_000] == now["size_bytes"]
-    assert [0, 1] == brokers_for_growth.as_it_is(cluster(disk=9_999, disk_used_ppm=500_000)[0])["disk_month"]
+    assert [0, 1] == brokers_for_growth.today_row(cluster(disk=9_999, disk_used_ppm=500_000)[0])["disk_month"]
 
 
 def test_no_limit_is_reached_where_none_is_stated():
@@ -43,7 +43,7 @@ def test_no_limit_is_reached_where_none_is_stated():
     cases = cluster()
 
     assert ["as planned"] == [case.name for case in cases]
-    assert -1 == brokers_for_growth.as_it_is(cases[0])["first"]
+    assert -1 == brokers_for_growth.today_row(cases[0])["first"]
 
 
 def test_network_limits_count_both_ways():
@@ -51,7 +51,7 @@ def test_network_limits_count_both_ways():
     spec = rated(bytes_in=10, ppm=1_000_000, size=1)
     brokers = tuple(replace(each, network_bytes_per_sec=75) for each in spec.cluster.brokers)
     (base, *_) = brokers_for_growth.cases(replace(spec, cluster=replace(spec.cluster, brokers=brokers)), 3)
-    now = brokers_for_growth.as_it_is(base)
+    now = brokers_for_growth.today_row(base)
 
     assert ([2, 3], [-1, -1]) == (now["network_month"], now["disk_month"])
     assert ([80, 80], [240, 0]) == (now["network_in"], now["network_out"])
@@ -66,7 +66,7 @@ def test_leaders_that_no_election_changes_go_on_sending():
     (base, *_) = brokers_for_growth.cases(replace(spec, cluster=replace(spec.cluster, topics=(read,))), 1)
 
     assert [[0, 10]] * 2 == [
-        each["network_out"] for each in (brokers_for_growth.as_it_is(base), brokers_for_growth.evaluate(base))
+        each["network_out"] for each in (brokers_for_growth.today_row(base), brokers_for_growth.evaluate(base))
     ]
 
 
@@ -142,8 +142,8 @@ def test_plans_keep_topics_apart(monkeypatch):
     spec = spec_of({1: None, 2: None, 3: None}, lists, sizes=10, apart=(Apart(("a", "b")),))
     case = brokers_for_growth.case_of(spec, "", "", 0, 1)
     problem = case.forecast.problem
-    made, given = [], brokers_for_growth.given
-    monkeypatch.setattr(brokers_for_growth, "given", lambda of, found: made.append(found) or given(of, found))
+    made, given = [], brokers_for_growth.row_of
+    monkeypatch.setattr(brokers_for_growth, "row_of", lambda of, found: made.append(found) or given(of, found))
     brokers_for_growth.evaluate(case)
     assert made
     assert [] == [broken for each in made for broken in independent_check.check(problem, each)]

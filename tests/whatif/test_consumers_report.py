@@ -17,7 +17,7 @@ from planner.report import markdown, terminal
 from planner.whatif import consumers_sweep
 from planner.whatif.assignors import ASSIGNORS
 from planner.whatif.consumers_report import ConsumersQuestion, document, view
-from planner.whatif.group_events_and_keys import loads, resolve
+from planner.whatif.group_events_and_keys import loads, resolve_groups
 
 SPEC = spec_of({1: "r", 2: "r", 3: "s"}, {"a": [[1], [2], [3], [1]]}, sizes={"a": [4, 2, 1, 1]})
 MEMBERS = (ConsumerMember("m", ("a",), "r"), ConsumerMember("n", ("a",)))
@@ -26,7 +26,7 @@ OWNED = DescribedGroup("g", "range", {"m": (("a", 2), ("a", 3)), "n": (("a", 0),
 
 def told(spec: Spec = SPEC, described: DescribedGroup | None = None, assignor: str = "range", **more):
     """The document for one group."""
-    groups = resolve([ConsumerGroup("g", assignor, MEMBERS, described)], spec.cluster)
+    groups = resolve_groups([ConsumerGroup("g", assignor, MEMBERS, described)], spec.cluster)
     return as_json(document(ConsumersQuestion(spec, groups, more.pop("grown", {}), **more)))
 
 
@@ -71,7 +71,7 @@ def test_partitions_that_follow_their_racks_to_other_members_are_paused():
     members = (ConsumerMember("m", ("a",), "r"), ConsumerMember("n", ("a",), "s"))
     swapped = ((0, 1, 2), (1, 2, 1))
     moves = [{"topic": "a", "partition": at, "replicas_before": [old], "replicas": [new]} for at, old, new in swapped]
-    groups = resolve([ConsumerGroup("g", "cooperative-sticky", members)], spec.cluster)
+    groups = resolve_groups([ConsumerGroup("g", "cooperative-sticky", members)], spec.cluster)
     found = as_json(document(ConsumersQuestion(spec, groups, {}, plan=typed({"partitions": moves}))))
     assert 2 == found["groups"][0]["rebalances"]["paused"]
 
@@ -89,7 +89,7 @@ def test_a_group_that_the_broker_assigns_rebalances_where_replicas_move(assignor
 def test_members_that_share_a_partition_each_carry_their_part():
     """Members that share a partition share its load; the spread uses these loads, and they add up to the total."""
     members = tuple(ConsumerMember(f"m{number}", ("a",)) for number in range(8))
-    shared = resolve([ConsumerGroup("g", "simple", members)], SPEC.cluster)
+    shared = resolve_groups([ConsumerGroup("g", "simple", members)], SPEC.cluster)
     (group,) = as_json(document(ConsumersQuestion(SPEC, shared, {})))["groups"]
     loads, spread = [member["load"] for member in group["members"]], group["spread"]
     assert (spread["fewest_load"], spread["most_load"], spread["total_load"]) == (min(loads), max(loads), sum(loads))
@@ -113,7 +113,7 @@ UNEVEN = spec_of(no_racks(1), {"a_b": [[1]] * 4}, sizes={"a_b": [4, 2, 1, 1]})
 def groups(members=2):
     """A group whose members read the topic."""
     listed = tuple(ConsumerMember(f"m|{number:02}", ("*",)) for number in range(members))
-    return resolve([ConsumerGroup("g*", "range", listed)], UNEVEN.cluster)
+    return resolve_groups([ConsumerGroup("g*", "range", listed)], UNEVEN.cluster)
 
 
 def page_of_group(members=2, **more):
@@ -137,7 +137,7 @@ def test_a_groups_sentences():
     assert "The changes don't make it rebalance." in page
     assert "3 members without any partition: more members than partitions to read." in text(page_of_group(7))
     spare = DescribedGroup("g*", "range", {"m|00": (("a_b", 0),), "m|01": ()}, ("a_b",))
-    found = resolve([ConsumerGroup("g*", "", (), spare)], UNEVEN.cluster)
+    found = resolve_groups([ConsumerGroup("g*", "", (), spare)], UNEVEN.cluster)
     assert "1 member without any partition." in text(document(ConsumersQuestion(UNEVEN, found, {})))
 
 

@@ -33,7 +33,7 @@ def told(spec, kinds, plan=None):
     subject = Subject.of(spec, plan)
     wanted = failure_simulation.all_scenarios(subject.problem, kinds, 1000, 0)
     study = failure_simulation.study(subject.spec, subject.problem, subject.batches, wanted)
-    rows = failure_simulation.together(each() for each in failure_simulation.questions(study, wanted))
+    rows = failure_simulation.join_rows(each() for each in failure_simulation.questions(study, wanted))
     return as_json(failures_report.document(subject, wanted, rows))
 
 

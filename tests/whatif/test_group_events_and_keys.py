@@ -16,11 +16,11 @@ from planner.whatif.group_events_and_keys import (
     Group,
     changed,
     events,
+    load_unit,
     loads,
-    measure,
     read_in_rack,
     reassigned,
-    resolve,
+    resolve_groups,
     seen_by_brokers,
     spread,
 )
@@ -92,7 +92,7 @@ def test_added_partitions_have_the_racks_of_their_topic():
     topic = Topic("t", tuple(Partition(number, (1, 2), 1) for number in range(2)))
     cluster = Cluster("c", (Broker(1, "a"), Broker(2, "b")), (topic,))
     members = (ConsumerMember("x", ("t",), "far"), ConsumerMember("y", ("t",), "a"))
-    (near,) = resolve([ConsumerGroup("g", "range", members)], cluster)
+    (near,) = resolve_groups([ConsumerGroup("g", "range", members)], cluster)
     (grows,) = [each for each in events(near, {"t": 4}, {("t", 0): 1, ("t", 1): 5}) if "→" in each.what]
     assert ({"x": [("t", 0)], "y": [("t", 1)]}, 5) == (near.owners, grows.moved_load)
 
@@ -143,9 +143,9 @@ def test_partitions_weigh_what_is_known_of_them(sizes_known: bool, rate: int, un
     """Loads are rates if they are known, else sizes, else numbers of partitions."""
     rated = replace(TOPICS[1], partitions=(replace(TOPICS[1].partitions[0], bytes_in_per_sec=rate),))
     cluster = replace(SPEC.cluster, topics=(TOPICS[0], rated), sizes_known=sizes_known)
-    assert unit == measure(cluster)
+    assert unit == load_unit(cluster)
     weight = {"bytes/s": (0, 0, 3), "bytes": (5, 7, 9), "partitions": (1, 1, 1)}[unit]
-    assert dict(zip((("a", 0), ("a", 1), ("b", 0)), weight, strict=True)) == loads(cluster.topics, measure(cluster))
+    assert dict(zip((("a", 0), ("a", 1), ("b", 0)), weight, strict=True)) == loads(cluster.topics, load_unit(cluster))
 
 
 def test_partitions_to_be_made_weigh_what_is_said_of_them() -> None:
@@ -160,7 +160,7 @@ def test_declared_groups_read_what_their_patterns_match() -> None:
         ConsumerGroup("h", "", (ConsumerMember("m", ("*",)),)),
         ConsumerGroup("g", "roundrobin", (ConsumerMember("m", ("a*",), "r"), ConsumerMember("n", ("a",)))),
     ]
-    first, second = resolve(declared, SPEC.cluster)
+    first, second = resolve_groups(declared, SPEC.cluster)
     assert ("g", {"a": 2}, {"m": [("a", 0)], "n": [("a", 1)]}, {"m": "r"}) == (
         first.name,
         first.counts,
@@ -174,17 +174,17 @@ def test_a_described_groups_owners_are_the_clusters_own() -> None:
     """A described group has the cluster's members and owners, and declared topics; else the assignor's owners."""
     found = DescribedGroup("g", "uniform", {"m": (("a", 1),), "n": (("a", 0), ("b", 0))}, ("a", "b", "gone"))
     members = (ConsumerMember("m", ("a",), "r"), ConsumerMember("gone", ("b",)))
-    (group,) = resolve([ConsumerGroup("g", "", members, found)], SPEC.cluster)
+    (group,) = resolve_groups([ConsumerGroup("g", "", members, found)], SPEC.cluster)
     assert {"m": ("a",), "n": ("a", "b")} == group.members
     assert (True, "uniform", {"m": "r"}) == (group.observed, group.assignor, group.racks)
     assert {"m": [("a", 1)], "n": [("a", 0), ("b", 0)]} == group.owners
-    (racked,) = resolve([ConsumerGroup("g", "", (ConsumerMember("m", (), "r"),), found)], SPEC.cluster)
+    (racked,) = resolve_groups([ConsumerGroup("g", "", (ConsumerMember("m", (), "r"),), found)], SPEC.cluster)
     assert ({"m": ("a", "b"), "n": ("a", "b")}, {"m": "r"}) == (racked.members, racked.racks)
-    (owning_a,) = resolve([ConsumerGroup("g", "", (), replace(found, topics=("a",)), (), ("*",))], SPEC.cluster)
+    (owning_a,) = resolve_groups([ConsumerGroup("g", "", (), replace(found, topics=("a",)), (), ("*",))], SPEC.cluster)
     assert {"m": ("a", "b"), "n": ("a", "b")} == owning_a.members
-    (other,) = resolve([ConsumerGroup("g", "", (), replace(found, assignor="streams"))], SPEC.cluster)
+    (other,) = resolve_groups([ConsumerGroup("g", "", (), replace(found, assignor="streams"))], SPEC.cluster)
     assert "range" == other.assignor
-    (begun,) = resolve([ConsumerGroup("g", "", (), replace(found, members={"m": (), "n": ()}))], SPEC.cluster)
+    (begun,) = resolve_groups([ConsumerGroup("g", "", (), replace(found, members={"m": (), "n": ()}))], SPEC.cluster)
     assert (False, 3) == (begun.observed, sum(map(len, begun.owners.values())))
 
 
@@ -194,12 +194,14 @@ def test_topic_ids_and_static_members_count_in_the_brokers_assignors() -> None:
     members = (ConsumerMember("m1", ("*",)), ConsumerMember("m2", ("*",), None, "first"))
     listed = (members[0], replace(members[1], instance=None))
     cluster = Cluster("c", (), tuple(topics))
-    plain, static = (resolve([ConsumerGroup("g", "server-range", each)], cluster)[0] for each in (listed, members))
+    plain, static = (
+        resolve_groups([ConsumerGroup("g", "server-range", each)], cluster)[0] for each in (listed, members)
+    )
     more, fewer = [("a", 0), ("a", 1), ("b", 0), ("b", 1)], [("a", 2), ("b", 2)]
     assert [more, fewer] == [sorted(plain.owners[member]) for member in ("m1", "m2")]
     assert [fewer, more] == [sorted(static.owners[member]) for member in ("m1", "m2")]
     ids = (("a", "zzzzzzzzzzzzzzzzzzzzzA"), ("b", "AAAAAAAAAAAAAAAAAAAAAg"))
-    (told,) = resolve([ConsumerGroup("g", "uniform", members, None, ids)], cluster)
+    (told,) = resolve_groups([ConsumerGroup("g", "uniform", members, None, ids)], cluster)
     expected = assign("uniform", told.counts, told.members, topic_ids=dict(ids))
     assert dict(ids) == told.topic_ids
     assert expected == told.owners
@@ -212,7 +214,7 @@ def test_members_get_partitions_of_their_rack(assignor: str) -> None:
     topic = Topic("t", (Partition(0, (1,), 1), Partition(1, (2,), 2)))
     members = (ConsumerMember("x", ("t",), "b"), ConsumerMember("y", ("t",), "a"))
     cluster = Cluster("c", (Broker(1, "a"), Broker(2, "b")), (topic,))
-    (group,) = resolve([ConsumerGroup("g", assignor, members)], cluster)
+    (group,) = resolve_groups([ConsumerGroup("g", assignor, members)], cluster)
 
     assert {"x": [("t", 1)], "y": [("t", 0)]} == group.owners == reassigned(group).owners
     assert [1, 1] == [each.moved for each in events(group, {}, {}) if each.what.endswith("leaves")]

@@ -32,7 +32,7 @@ def told(spec, months=3):
     """The document for a spec."""
     cases = brokers_for_growth.cases(spec, months)
     rows = [brokers_for_growth.evaluate(each) for each in cases]
-    return as_json(document(spec, cases, brokers_for_growth.as_it_is(cases[0]), rows))
+    return as_json(document(spec, cases, brokers_for_growth.today_row(cases[0]), rows))
 
 
 def test_the_first_limit_has_its_month_and_broker():
@@ -143,7 +143,7 @@ def test_a_plan_that_a_rule_chooses_may_be_another():
     chosen = replace(spec, sweep=replace(spec.sweep, choice=rule))
     said = "planned by balance here; with sweep.choose, planner whatif may choose another plan"
     base = brokers_for_growth.cases(chosen, 2)[:1]
-    of_plan = section(chosen, base, brokers_for_growth.as_it_is(base[0]), [brokers_for_growth.evaluate(base[0])])
+    of_plan = section(chosen, base, brokers_for_growth.today_row(base[0]), [brokers_for_growth.evaluate(base[0])])
     assert [False, True, False] == [
         said in notes for notes in (told(spec)["notes"], told(chosen)["notes"], of_plan.notes)
     ]

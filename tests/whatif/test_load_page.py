@@ -8,10 +8,12 @@ import pyarrow as pa
 import pytest
 
 from planner.inputs import load_profile_file
-from planner.model.load_history import About, Findings, Span
+from planner.model.load_history import Findings, HistoryFacts, Span
 from planner.whatif import load_report
 
-ABOUT = About(Span(498_216, 498_216 + 672), "Europe/Berlin", Findings({"repeated_samples": 2}, {"t3": "<script>"}))
+ABOUT = HistoryFacts(
+    Span(498_216, 498_216 + 672), "Europe/Berlin", Findings({"repeated_samples": 2}, {"t3": "<script>"})
+)
 
 
 def rows(topics: int = 7, *, growth: float | None = 0.1, rate: int = 1000) -> pa.Table:

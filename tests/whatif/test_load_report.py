@@ -7,11 +7,11 @@ import pytest
 
 from planner.inputs import load_profile_file
 from planner.inputs.cluster_load import cluster_load
-from planner.model.load_history import About, Findings, Span
+from planner.model.load_history import Findings, HistoryFacts, Span
 from planner.report import markdown
 from planner.whatif import load_report
 
-ABOUT = About(Span(498_216, 498_216 + 672))
+ABOUT = HistoryFacts(Span(498_216, 498_216 + 672))
 
 
 def row(topic: str, partition: int, rate: int | None, growth: float | None = None, peak: int = 0) -> dict[str, object]:
@@ -22,7 +22,7 @@ def row(topic: str, partition: int, rate: int | None, growth: float | None = Non
     return found | {"growth_per_month": growth, "coverage": 1.0, "source": "measured"}
 
 
-def summary(*rows: dict[str, object], about: About = ABOUT) -> load_report.LoadSummary:
+def summary(*rows: dict[str, object], about: HistoryFacts = ABOUT) -> load_report.LoadSummary:
     """The summary of these rows."""
     return load_report.summary(pa.Table.from_pylist(list(rows), load_profile_file.PROFILE_SCHEMA), about)
 
@@ -72,7 +72,7 @@ def test_growth_is_shown_with_the_digits_of_planner_growth() -> None:
 
 def test_a_topic_grew_in_its_known_hours_alone() -> None:
     """Rates at the end are those that a forecast begins with, also for a topic that appeared later."""
-    about, late = About(Span(0, 90 * 24)), row("late", 0, 100, 1.0) | {"coverage": 0.1}
+    about, late = HistoryFacts(Span(0, 90 * 24)), row("late", 0, 100, 1.0) | {"coverage": 0.1}
     rows = pa.Table.from_pylist([late, row("old", 0, 100, 1.0), row("b", 0, 1)], load_profile_file.PROFILE_SCHEMA)
     found, joined = load_report.summary(rows, about), cluster_load(rows, about)
 
@@ -87,7 +87,7 @@ def test_flaws_are_listed_with_their_number() -> None:
     untrusted = {f"t{number:02}": "only 10 % of the history is known" for number in range(12)}
     counts = {"repeated_samples": 1, "counter_resets": 1200, "gaps_in_counters": 0}
     (facts, lines), _, _ = load_report.blocks(
-        summary(row("a", 0, 1), about=About(Span(0, 24), "UTC", Findings(counts, untrusted)))
+        summary(row("a", 0, 1), about=HistoryFacts(Span(0, 24), "UTC", Findings(counts, untrusted)))
     )
 
     shown = list(lines.lines)

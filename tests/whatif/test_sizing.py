@@ -100,7 +100,7 @@ def test_the_first_limit_is_that_of_the_growth() -> None:
     """60 bytes on a broker grow by half each month: 90, then 135, which exceeds the disk."""
     spec = to_size(growth=500_000, per_rack=(1, 1), classes=(SMALL,))
     assert (False, 2, "disk") == tuple(row(spec, 1)[name] for name in ("holds", "month", "limit"))
-    assert (2, "disk") == tuple(sizing.as_it_is(spec)[name] for name in ("month", "limit"))
+    assert (2, "disk") == tuple(sizing.today_row(spec)[name] for name in ("month", "limit"))
 
 
 def test_disks_may_be_filled_in_part() -> None:
@@ -132,7 +132,7 @@ def test_a_cluster_above_its_caps_today_is_sized() -> None:
     spec = to_size(of=capped, classes=(capped,))
     brokers = tuple(replace(each, max_replicas=2) for each in spec.cluster.brokers)
     spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers))
-    assert (0, 1, "replicas") == tuple(sizing.as_it_is(spec)[key] for key in ("month", "broker", "limit"))
+    assert (0, 1, "replicas") == tuple(sizing.today_row(spec)[key] for key in ("month", "broker", "limit"))
     assert [(1, False), (2, True)] == [(row(spec, number)["number"], row(spec, number)["holds"]) for number in (1, 2)]
 
 
@@ -203,7 +203,7 @@ def test_brokers_with_partitions_that_may_not_move_stay(kept: dict[str, tuple[st
 def test_a_rack_with_all_replicas_takes_partitions_down() -> None:
     """A rack with both replicas takes a partition offline today; a plan repairs that, buying brokers alone doesn't."""
     base = spec_of({1: "a", 2: "a", 3: "b"}, {"t": [(1, 2)]}, sizes=1)
-    assert "partitions offline without rack a" == sizing.as_it_is(to_size(base, survive="rack"))["limit"]
+    assert "partitions offline without rack a" == sizing.today_row(to_size(base, survive="rack"))["limit"]
     assert row(to_size(base, survive="rack", per_rack=(2, 2)), 1)["holds"]
 
 
@@ -211,7 +211,7 @@ def test_partitions_to_be_made_are_not_offline_today() -> None:
     """New partitions don't count as offline today, because they aren't there yet."""
     spec = to_size(survive="broker")
     made = replace(spec, changes=Changes(new_partitions=(NewPartitions("new", 0, 3, 2),)))
-    assert [True, True] == [sizing.as_it_is(each)["holds"] for each in (spec, made)]
+    assert [True, True] == [sizing.today_row(each)["holds"] for each in (spec, made)]
 
 
 @examples(60)
@@ -237,7 +237,7 @@ def test_limits_are_those_of_a_count_by_hand(rows, loads, growth, survive) -> No
     )
     base = replace(base, cluster=replace(base.cluster, topics=(replace(topic, partitions=parts),)))
     spec = to_size(base, growth=growth, survive=survive, months=4, of=BrokerClass("small", 100, 250))
-    found = sizing.as_it_is(spec)
+    found = sizing.today_row(spec)
 
     failures = {"none": [()], "broker": [(), (1,), (2,), (3,), (4,)], "rack": [(), (1, 3), (2, 4)]}[survive]
     reached = []
@@ -273,12 +273,12 @@ def test_the_hours_of_the_week_count() -> None:
     each = BrokerClass("one", None, int(worst * 0.9))
     mean = to_size(replace(spread, week=None), of=each, classes=(each,), per_rack=(4, 4), months=1)
     busiest = to_size(spread, of=each, classes=(each,), per_rack=(4, 4), months=1)
-    assert sizing.as_it_is(mean)["used_percent"] < sizing.as_it_is(busiest)["used_percent"]
+    assert sizing.today_row(mean)["used_percent"] < sizing.today_row(busiest)["used_percent"]
     # At the end of the history all topics have twice the writes, in the hours of the week too.
     twice = {topic.name: 2_000_000 for topic in base.cluster.topics}
     for each_spec in (mean, busiest):
         ended = replace(each_spec, growth=replace(each_spec.growth, at_end=twice))
-        used = [sizing.as_it_is(known)["used_percent"] for known in (each_spec, ended)]
+        used = [sizing.today_row(known)["used_percent"] for known in (each_spec, ended)]
         assert used[1] == pytest.approx(2 * used[0], rel=1e-3)
 
 

@@ -25,7 +25,7 @@ from planner.inputs.importers.state_parts import (
     shown,
     sound,
 )
-from planner.model.cluster import ANY, NUMBER, LogDir, LogDirs, PartitionKey, ReplicaDir, merged, partition_name
+from planner.model.cluster import ANY, NUMBER, LogDir, LogDirs, PartitionKey, ReplicaDir, merge_log_dirs, partition_name
 from planner.model.errors import Finding, ImportStateError, Place
 
 TITLE = "kafka-log-dirs --describe"
@@ -130,7 +130,7 @@ def places(text: str, file: str) -> LogDirs:
         replicas += broker_replicas.values()
     if findings:
         raise ImportStateError(findings)
-    return merged([LogDirs(tuple(brokers.items()), tuple(replicas))])
+    return merge_log_dirs([LogDirs(tuple(brokers.items()), tuple(replicas))])
 
 
 def _document(text: str, file: str, parser: JSONDecoder = DECODER) -> tuple[dict[str, Any], Place]:
@@ -159,12 +159,7 @@ def _document(text: str, file: str, parser: JSONDecoder = DECODER) -> tuple[dict
 
 
 def _add_log_dirs(
-    item: Any,
-    key: str,
-    place: Place,
-    broker: int,
-    dirs: dict[str, LogDir],
-    replicas: dict[PartitionKey, ReplicaDir],
+    item: Any, key: str, place: Place, broker: int, dirs: dict[str, LogDir], replicas: dict[PartitionKey, ReplicaDir]
 ) -> Iterator[Finding]:
     """Adds a broker's log dirs to `dirs` and its replicas to `replicas`; yields findings for bad entries."""
     moving: dict[PartitionKey, str] = {}

@@ -23,7 +23,7 @@ from planner.inputs.importers.state_parts import (
     read_alone,
     shown,
 )
-from planner.model.cluster import Config, Topic, some
+from planner.model.cluster import Config, Topic, a_few
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.file_reading import json_value
 
@@ -99,7 +99,7 @@ def read_part(text: str, file: str) -> StatePart:
             findings.append(Finding(place, address, f"{target.topic} is declared twice; allowed: each topic once"))
         else:
             targets[target.topic] = target
-    note = f"deletes {some(deleted_topics)}, which count until then: apply it first, and capture the state again"
+    note = f"deletes {a_few(deleted_topics)}, which count until then: apply it first, and capture the state again"
     deleted = (f"{file} {note}",) if deleted_topics else ()
     msk = _Msk.from_json(value)
     broker_results = tuple(msk.brokers(place))
@@ -313,11 +313,11 @@ def left_out(changes: Targets, declared_by: str) -> Iterator[str]:
     unstated = [each.topic for each in changes.new if not (each.partitions and each.replication_factor)]
     if unstated:
         yield (
-            f"{declared_by} declares {some(unstated)}, which the cluster doesn't have, without the number of "
+            f"{declared_by} declares {a_few(unstated)}, which the cluster doesn't have, without the number of "
             "partitions or the replication factor: add it to changes.create_topics"
         )
     if changes.fewer:
-        yield f"{declared_by} declares {some(changes.fewer)} {_FEWER}"
+        yield f"{declared_by} declares {a_few(changes.fewer)} {_FEWER}"
 
 
 def target_notes(changes: Targets, declared_by: str) -> Iterator[str]:
@@ -333,4 +333,4 @@ def target_notes(changes: Targets, declared_by: str) -> Iterator[str]:
         (list(changes.fewer), _FEWER),
     ):
         if names:
-            yield f"{declared_by} declares {some(names)} {difference}"
+            yield f"{declared_by} declares {a_few(names)} {difference}"

@@ -23,7 +23,7 @@ from planner.model.amounts import (
     parse_bytes,
     parse_bytes_per_sec,
 )
-from planner.model.cluster import some
+from planner.model.cluster import a_few
 from planner.model.document_fields import PPM
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted
@@ -116,7 +116,7 @@ def _months_are_known(document: SpecDocument) -> Iterator[PathFinding]:
     without = [str(broker.id) for broker in document.target_brokers if broker.disk_bytes is None]
     lacking = (
         (not (document.get("growth") or document.get("cluster", "load")), "growth", "growth, or cluster.load"),
-        (without, f"capacity.disk of {some(without, 'broker')}", "capacity.disk for every broker that stays or joins"),
+        (without, f"capacity.disk of {a_few(without, 'broker')}", "capacity.disk for every broker that stays or joins"),
     )
     for path, (lacks, need, allowed) in product(keys_of_months(document), lacking):
         if lacks:

@@ -14,7 +14,7 @@ from planner.inputs.spec.checks import CREATED, DEMOTED, GROWN, PLACED, RuleList
 from planner.inputs.spec.placement_checks import OF_REPLICAS, filter_of
 from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
 from planner.inputs.yaml_source import Path, PathFinding
-from planner.model.cluster import LEADERS, some
+from planner.model.cluster import LEADERS, a_few
 from planner.model.errors import did_you_mean
 from planner.model.spec import first_rule, matching
 
@@ -64,10 +64,8 @@ def _others_may_lead(document: SpecDocument) -> Iterator[PathFinding]:
     ]
     if fixed:
         path = ("changes", "demote_brokers")
-        message = (
-            f"one of these leads {some(fixed, 'partition')}, which may not change by topics.include or topics.exclude"
-        )
-        yield path, f"{message}; allowed: topics that let them change"
+        message = f"one of these leads {a_few(fixed, 'partition')}, which may not change by topics.include or "
+        yield path, f"{message}topics.exclude; allowed: topics that let them change"
 
 
 # All ways to split racks are tried, up to this number.

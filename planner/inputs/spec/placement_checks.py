@@ -26,7 +26,7 @@ from planner.inputs.spec.checks import (
 )
 from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
 from planner.inputs.yaml_source import Path, PathFinding
-from planner.model.cluster import LEADERS, Apart, some
+from planner.model.cluster import LEADERS, Apart, a_few
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted
 from planner.model.spec import matching
@@ -116,7 +116,7 @@ def _one_set_for_each_topic(document: SpecDocument) -> Iterator[PathFinding]:
             ]
             if shared_names and rule.broker_set != earlier_rule.broker_set:
                 message = (
-                    f"{some(shared_names)} would be on {rule.broker_set!r}, and on {earlier_rule.broker_set!r} by "
+                    f"{a_few(shared_names)} would be on {rule.broker_set!r}, and on {earlier_rule.broker_set!r} by "
                     f"{place_of(document, ('placement', earlier))}; allowed: one set for each topic"
                 )
                 yield ("placement", later, "brokers"), message
@@ -147,8 +147,8 @@ def _sets_are_large_enough(document: SpecDocument) -> Iterator[PathFinding]:
         if wide:
             message = (
                 f"{need.name} {len(need.usable)} of the brokers that stay or join, too few for "
-                f"{counted(most, 'replica')} of {some(wide)}; allowed: {counted(most, 'broker')} or more, or a smaller "
-                "changes.set_replication_factor"
+                f"{counted(most, 'replica')} of {a_few(wide)}; allowed: {counted(most, 'broker')} or more, or a "
+                "smaller changes.set_replication_factor"
             )
             yield need.path, message
         elif document.rack_aware and None not in all_racks and len(usable_racks) < needed:
@@ -157,7 +157,7 @@ def _sets_are_large_enough(document: SpecDocument) -> Iterator[PathFinding]:
             ]
             message = (
                 f"{need.name} brokers in {len(usable_racks)} of {len(all_racks)} racks, too few for the rack rule and "
-                f"{most} replicas of {some(spread)}; allowed: brokers in {needed} racks or more, "
+                f"{most} replicas of {a_few(spread)}; allowed: brokers in {needed} racks or more, "
                 "or rack_aware: disabled"
             )
             yield need.path, message
@@ -177,8 +177,8 @@ def _fixed_topics_are_in_place(document: SpecDocument) -> Iterator[PathFinding]:
         if stuck := [name for name in need.replicas if name in fixed and brokers_of[name] - set(need.usable)]:
             filter_key = place_of(document, excluded_by(document, stuck[0]))
             message = (
-                f"{some(stuck)} may not move by {filter_key}, with replicas on brokers that this doesn't let them use; "
-                "allowed: let them move, or a pattern that doesn't match them"
+                f"{a_few(stuck)} may not move by {filter_key}, with replicas on brokers that this doesn't let them "
+                "use; allowed: let them move, or a pattern that doesn't match them"
             )
             yield need.path, message
 

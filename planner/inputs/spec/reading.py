@@ -32,7 +32,7 @@ from planner.inputs.yaml_source import Path as Keys
 from planner.inputs.yaml_source import decode, key_text, read_yaml
 from planner.model import file_reading
 from planner.model.build_problem import topics_after
-from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, merged
+from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, merge_log_dirs
 from planner.model.document_fields import InputRow
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
 from planner.model.load_history import Span, WeekOfLoad
@@ -112,10 +112,10 @@ def load(path: Path) -> Spec:
     inputs = (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *group_inputs)
     spec = build_spec.build_spec(document, topics.sizes, inputs, _log_dirs(document, topics), described)
     # The first rate of growth that matches a topic counts, so those of the YAML come first.
-    ends = cluster_load.of_means(topics.growth.at_end, spec.cluster.rates)
+    ends = cluster_load.unstated_ends(topics.growth.at_end, spec.cluster.rates)
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
     notes = (*(_notes(spec, topics.merged) if topics.merged else ()), *topics.notes)
-    outgrown = cluster_load.outgrown(spec.cluster, ends, topics.history) if topics.history else ()
+    outgrown = cluster_load.growth_warning(spec.cluster, ends, topics.history) if topics.history else ()
     cluster = replace(spec.cluster, notes=notes, outgrown=outgrown)
     traffic = yaml_sections.traffic(document)
     listed_ids = {broker.id for broker in document.added_brokers}
@@ -156,13 +156,13 @@ def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _
     today, months = topics.assignment.topics, [*yaml_sections.keys_of_months(document)]
     hourly_keys, week = [*yaml_sections.keys_of_hours(document)], cluster_load.week_of_load(rows, about)
     lacks = cluster_load.without_hours(today, week, hourly_keys)
-    reason = cluster_load.misfit(today, load, sized=sized) or (hourly_keys and lacks)
+    reason = cluster_load.mismatch_message(today, load, sized=sized) or (hourly_keys and lacks)
     if not reason and months and not (load.growth or document.get("growth")):
         needs = ".".join(map(str, months[0]))
         reason = f"says nothing of growth, which {needs} needs; allowed: more than two weeks of history, or growth"
     if reason:
         return replace(topics, findings=(*topics.findings, replace(finding, message=f"{name!r} {reason}")))
-    unsized = cluster_load.unsized(today, load)
+    unsized = cluster_load.count_without_size(today, load)
     has_sizes = sum(len(topic.partitions) for topic in today) > unsized
     return replace(
         topics,
@@ -212,7 +212,7 @@ def _log_dirs(document: SpecDocument, topics: _Topics) -> LogDirs:
     if document.get("cluster", "topics"):
         log_dirs = yaml_sections.inline_log_dirs(document)
     else:
-        log_dirs = merged(read() for read in topics.log_dirs)
+        log_dirs = merge_log_dirs(read() for read in topics.log_dirs)
     if findings := list(document.with_places(log_dir_findings(document, log_dirs))):
         raise SpecError(findings)
     return log_dirs

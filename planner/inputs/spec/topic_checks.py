@@ -11,7 +11,7 @@ from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
 from planner.inputs.spec.yaml_sections import Described, growth
 from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.amounts import LARGEST
-from planner.model.cluster import MIN_INSYNC, some
+from planner.model.cluster import MIN_INSYNC, a_few
 from planner.model.errors import Finding, did_you_mean
 from planner.model.formats import first_names
 from planner.model.spec import first_rule, matching
@@ -174,7 +174,7 @@ def _factors_kept(document: SpecDocument) -> Iterator[PathFinding]:
         who = "broker that stays or joins is" if targets == 1 else "brokers that stay or join are"
         message = (
             f"{targets} {who} too few for {max(needs[name] for name in wide)} replicas "
-            f"of {some(wide)}; "
+            f"of {a_few(wide)}; "
             "allowed: fewer brokers that leave, more that join, or a smaller set_replication_factor"
         )
         yield leaving_path(document), message
@@ -189,7 +189,7 @@ def _fixed_topics_can_stay(document: SpecDocument) -> Iterator[PathFinding]:
         for topic, moves in ((each, topic_filter.moves(each.name)) for each in document.assignment.topics)
     }
     if stuck := [name for name, rows in fixed.items() if any(leaving & set(replicas) for replicas in rows)]:
-        message = f"brokers that leave have replicas of {some(stuck)}, which may not move; allowed: let them move"
+        message = f"brokers that leave have replicas of {a_few(stuck)}, which may not move; allowed: let them move"
         yield excluded_by(document, stuck[0]), message
     for index, change in enumerate(document.replication_factor_changes):
         resized = [
@@ -198,7 +198,7 @@ def _fixed_topics_can_stay(document: SpecDocument) -> Iterator[PathFinding]:
             if fnmatchcase(name, change.topics) and any(len(each) != change.replication_factor for each in rows)
         ]
         if resized:
-            message = f"{some(resized)} may not move by the filter in topics; allowed: a pattern of topics that may"
+            message = f"{a_few(resized)} may not move by the filter in topics; allowed: a pattern of topics that may"
             yield ("changes", "set_replication_factor", index, "topics"), message
 
 
@@ -211,7 +211,7 @@ def _deleted_can_stay(document: SpecDocument) -> Iterator[PathFinding]:
         if topic.deleting and any(document.leaving_brokers & set(partition.replicas) for partition in topic.partitions)
     ]
     if stuck:
-        message = f"{some(stuck)} marked for deletion, with replicas on brokers that leave; allowed: once it is gone"
+        message = f"{a_few(stuck)} marked for deletion, with replicas on brokers that leave; allowed: once it is gone"
         yield leaving_path(document), message
 
 

@@ -27,7 +27,7 @@ from planner.inputs.importers.state_parts import (
     largest_sizes,
     moving_finding,
 )
-from planner.model.cluster import MIN_INSYNC, Config, Partition, PartitionKey, largest_min_insync, partition_name, some
+from planner.model.cluster import MIN_INSYNC, Config, Partition, PartitionKey, a_few, largest_min_insync, partition_name
 from planner.model.document_fields import LARGEST_ID
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.formats import brokers as named_brokers
@@ -226,10 +226,10 @@ def _config_notes(parts: Iterable[StatePart], names: set[str], winner: str) -> I
     for part in parts:
         unknown = sorted(part.configs.keys() - names) if not part.targets else []
         if unknown and len(unknown) == len(part.configs) and part.rank == Rank.CLUSTER:
-            message = f"has configurations of {some(unknown)}, unknown to {winner}; allowed: those of the same cluster"
+            message = f"has configurations of {a_few(unknown)}, unknown to {winner}; allowed: those of the same cluster"
             raise ImportStateError([Finding(Place(part.file), "", message)])
         if unknown:
-            yield f"{part.file} has configurations of {some(unknown)}, unknown to {winner}: left out"
+            yield f"{part.file} has configurations of {a_few(unknown)}, unknown to {winner}: left out"
 
 
 def _size_notes(
@@ -270,9 +270,9 @@ def _only_topics(parts: Sequence[StatePart], names: set[str]) -> tuple[tuple[str
     unknown = [name for _, name in requested if name not in names]
     existing = tuple(dict.fromkeys(name for _, name in requested if name in names))
     if not existing:
-        message = f"names {some(unknown)}, which the cluster doesn't have; allowed: at least one topic that it has"
+        message = f"names {a_few(unknown)}, which the cluster doesn't have; allowed: at least one topic that it has"
         raise ImportStateError([Finding(Place(requested[0][0]), "", message)])
-    return existing, (f"{requested[0][0]} names {some(unknown)}, which the cluster doesn't have",) if unknown else ()
+    return existing, (f"{requested[0][0]} names {a_few(unknown)}, which the cluster doesn't have",) if unknown else ()
 
 
 def _disagreements(
@@ -317,7 +317,7 @@ def _disagreements(
 
 
 def _partitions(keys: Sequence[PartitionKey]) -> str:
-    return some([partition_name(*key) for key in keys], "partition")
+    return a_few([partition_name(*key) for key in keys], "partition")
 
 
 def reassigned(

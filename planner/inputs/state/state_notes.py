@@ -4,7 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from planner.inputs.importers.state_parts import RegisteredBroker, StatePart
 from planner.inputs.state.merge import Merged, rack_named
-from planner.model.cluster import CONFIGS_UNKNOWN, Broker, Config, Partition, down, partition_name, some, unions
+from planner.model.cluster import (
+    CONFIGS_UNKNOWN,
+    Broker,
+    Config,
+    Partition,
+    a_few,
+    brokers_down,
+    partition_name,
+    possible_reassignments,
+)
 from planner.model.formats import brokers as named_brokers
 from planner.model.formats import counted, first_names
 
@@ -17,18 +26,18 @@ def conditions(merged: Merged) -> Iterator[str]:
     deleting = [topic.name for topic in topics if topic.deleting]
     yield from _partitions(rows)
     if mixed:
-        yield f"{some(mixed)} with unlike replication factors within the topic"
+        yield f"{a_few(mixed)} with unlike replication factors within the topic"
     if deleting:
-        yield f"{some(deleting)} marked for deletion: kept as is"
-    yield from (sentence for _, sentence in down(row for _, row in rows))
-    yield from unions(topics)
+        yield f"{a_few(deleting)} marked for deletion: kept as is"
+    yield from (sentence for _, sentence in brokers_down(row for _, row in rows))
+    yield from possible_reassignments(topics)
     for broker, dirs in sorted(merged.cordoned.items()):
         yield f"broker {broker} is cordoned (cordoned.log.dirs={','.join(dirs)}): no plan may copy to these log dirs"
     yield from _unknown_brokers(rows, merged.brokers)
     if merged.sizes is None:
         yield "sizes are unknown: add the output of kafka-log-dirs --describe"
     elif without := [partition_name(topic, row.id) for topic, row in rows if (topic, row.id) not in merged.sizes]:
-        yield f"{some(without, 'partition')} without a size, counted as empty"
+        yield f"{a_few(without, 'partition')} without a size, counted as empty"
     if not merged.configs_known:
         yield CONFIGS_UNKNOWN
     yield from unknown_origin({topic.name: topic.effective_config for topic in topics})
@@ -43,9 +52,9 @@ def _partitions(rows: Sequence[tuple[str, Partition]]) -> Iterator[str]:
     ]
     strayed = sum(row.leader is not None and row.leader != row.replicas[0] for _, row in rows)
     if offline:
-        yield f"{some(offline, 'partition')} without a leader: offline"
+        yield f"{a_few(offline, 'partition')} without a leader: offline"
     if lagging:
-        yield f"{some(lagging, 'partition')} under-replicated"
+        yield f"{a_few(lagging, 'partition')} under-replicated"
     if strayed:
         yield f"{strayed:,} of {len(rows):,} partitions not led by their preferred leaders"
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are imported where they are first used
 
-from planner.model.problem import BoolArray, IntArray, LongArray, drawn, sums_at
+from planner.model.problem import BoolArray, IntArray, LongArray, draw_numbers, sums_at
 from planner.strategies.flow.min_cost_flow import Arcs, Face, cheapest
 from planner.strategies.work_limits import PROGRAM_ARCS, PROGRAM_NODES, TOUCHED_FLOWS, TOUCHED_SHARES
 
@@ -113,7 +113,7 @@ class OpenTies:
             if not improvable.any():
                 break
             leaving = self.leaving(units)
-            stays = drawn(np.array([step], dtype=np.uint64), len(leaving), 2)[0] > 0
+            stays = draw_numbers(np.array([step], dtype=np.uint64), len(leaving), 2)[0] > 0
             costs = np.zeros(len(units), dtype=np.int64)
             costs[: len(rows)] = -(self.open_rows & ((leaving == 0) | ((leaving == 1) & stays)))[rows].astype(np.int64)
             face = self.within(self.face, units, improvable)
@@ -250,8 +250,7 @@ class TieProgram:
             (np.ones(len(entering), dtype=np.int64), (brokers, entering)), shape=(len(certain), count)
         )
         steps = scipy.sparse.coo_matrix(
-            (-np.ones(len(owners), dtype=np.int64), (owners, np.arange(len(owners)))),
-            shape=(len(certain), len(owners)),
+            (-np.ones(len(owners), dtype=np.int64), (owners, np.arange(len(owners)))), shape=(len(certain), len(owners))
         )
         matrix = scipy.sparse.bmat([[self.matrix, None], [arriving, steps], [self.is_row[None], None]], format="csr")
         costs = np.concatenate([np.zeros(count, dtype=np.int64), 2 * (low[owners] + ranks) + 1])

@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.model.errors import InfeasibleError
 from planner.model.formats import brokers, counted, enumerated
-from planner.model.interrupts import give_back
+from planner.model.interrupts import free_memory
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.window_excess import weight
 from planner.scoring.windows import Windows
@@ -54,7 +54,7 @@ def place(problem: Problem, layout: Layout, windows: Windows, own_rows: BoolArra
         if solved is None:
             arcs, supplies = network.arcs, network.supplies
             if len(supplies) > _MANY_NODES:
-                give_back()
+                free_memory()
             solve = min_cost_flow.solve_excess_first if problem.rebalance == "all" else min_cost_flow.solve_cost_first
             solved = solve(arcs, limits, supplies)
         if solved is None:

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from planner.model.build_problem import rows_to_place
-from planner.model.problem import BoolArray, IntArray, LongArray, Problem, mix, sums_at
+from planner.model.problem import BoolArray, IntArray, LongArray, Problem, hash64, sums_at
 from planner.scoring.broker_loads import counts_by_group
 from planner.scoring.fair_shares import rack_rule
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE
@@ -205,7 +205,7 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
     rows = np.flatnonzero(to_place).astype(np.int32)
     order, rule = np.arange(len(targets)), rack_rule(problem)
     if seed:
-        order = np.argsort(mix(order.astype(np.uint64) + mix(np.array([seed], dtype=np.uint64))), kind="stable")
+        order = np.argsort(hash64(order.astype(np.uint64) + hash64(np.array([seed], dtype=np.uint64))), kind="stable")
     factors, size_bytes = problem.replication_factors[rows], problem.size_bytes[rows]
     numbers = np.full(len(problem.broker_ids), -1, dtype=np.int32)
     numbers[targets[order]] = np.arange(len(targets))

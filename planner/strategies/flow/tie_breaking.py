@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.model.build_problem import taken_over
+from planner.model.build_problem import with_replacements
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.window_excess import EXCESS_STEPS
 from planner.scoring.windows import Windows
@@ -43,7 +43,7 @@ _COST_BITS = 30
 def leaders_today(problem: Problem) -> IntArray:
     """(P,): the leader of each partition, or its preferred leader if it has none; or the broker that replaces it."""
     leaders = problem.copied_from
-    return taken_over(problem, leaders[:, None])[:, 0]
+    return with_replacements(problem, leaders[:, None])[:, 0]
 
 
 def ties_broken(problem: Problem, layout: Layout, windows: Windows, placed: Placed, *, exactly: bool = False) -> Placed:

@@ -13,10 +13,10 @@ from planner.model.balance import Balance, Tolerance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem, sums_at
 from planner.scoring.fair_shares import Shares, disk_weights, fair_shares
 from planner.scoring.window_excess import BROKER_PRICE, TOPIC_PRICE, Allowed, CountWindows, Loads, excess
-from planner.scoring.windows import Windows, alike, starts
+from planner.scoring.windows import Windows, equal_for_all, starts
 from planner.strategies import lagrangian_bound
 from planner.strategies.flow.placement_network import Layout
-from planner.strategies.lagrangian_bound import Certificate, Outside, Part, Prices, Starting, changed
+from planner.strategies.lagrangian_bound import Certificate, Outside, Part, Prices, StartCase, changed
 from planner.strategies.load_windows.byte_loads import ByteLoads
 
 
@@ -70,7 +70,7 @@ def open_windows(problem: Problem, balance: Balance, layout: Layout, windows: Wi
         # A window that a cap cuts has no other start.
         replicas = replace(replicas, open=np.zeros_like(replicas.open))
     lows = range(int(replicas.first[0]), int(replicas.last[0]) + 1)
-    by_start = replicas.open[0] and alike(window)[0] and len(lows) > 1
+    by_start = replicas.open[0] and equal_for_all(window)[0] and len(lows) > 1
     return OpenWindows(topics, replicas, lows if by_start else range(0))
 
 
@@ -85,7 +85,9 @@ def _starts_of(fair: Shares, tolerance: Tolerance, window: LongArray, same_disks
     spread, brokers = int(tolerance.value), window.shape[2]
     floor, ceil = fair.count // fair.parts, -(-fair.count // fair.parts)
     is_within = (floor.max(axis=1) - ceil.min(axis=1) <= spread) & same_disks
-    return Starts(is_within | alike(window), np.maximum(-(-counts // brokers) - spread, 0), counts // brokers, spread)
+    return Starts(
+        is_within | equal_for_all(window), np.maximum(-(-counts // brokers) - spread, 0), counts // brokers, spread
+    )
 
 
 def excess_and_cost_of_topics(layout: Layout, windows: Windows, chosen: IntArray) -> tuple[LongArray, LongArray]:
@@ -143,7 +145,7 @@ def with_slack(certificate: Certificate, slack: Allowed) -> Certificate:
     all_racks, at_starts = set(lagrangian_bound.every_rack(certificate.facts)), slack.beginning(certificate.lows)
     whole_parts = (part for part in certificate.parts if set(part.racks) == all_racks)
     parts = tuple(Part(part.racks, changed(part.case, partial(_best_priced, slack=at_starts))) for part in whole_parts)
-    no_prices = (Starting(lagrangian_bound.none_priced(certificate.facts)),)
+    no_prices = (StartCase(lagrangian_bound.none_priced(certificate.facts)),)
     outside = Outside(slack, no_prices, no_prices, (), np.zeros(0, dtype=np.int64))
     others = tuple(replace(with_slack(other, slack), outside=None) for other in certificate.others)
     prices = _best_priced(certificate.prices, at_starts)

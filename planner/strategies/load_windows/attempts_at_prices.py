@@ -207,7 +207,7 @@ def unpriced_bound(task: Task, placed: Placed) -> Bound:
 
 def bound_of(task: Task, proven: Certificate) -> Bound:
     """The bound of a proof for all plans that are no further outside than allowed."""
-    return Bound(proven, lagrangian_bound.least(proven if task.slack is None else with_slack(proven, task.slack)))
+    return Bound(proven, lagrangian_bound.lower_bound(proven if task.slack is None else with_slack(proven, task.slack)))
 
 
 def replicas_of(task: Task, placement: SearchPlacement) -> IntArray:

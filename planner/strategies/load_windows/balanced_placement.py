@@ -157,7 +157,7 @@ _PlansAndBounds = Iterator[tuple[PlacedPlan | None, Bound | None]]
 _Attempts = Callable[[Task, Placed, Best], _PlansAndBounds]
 
 
-class Evened(NamedTuple):
+class BalancedPlan(NamedTuple):
     """Replicas of the rows that may move (M, W), the certificate of the fewest bytes, the bytes outside windows, and
     those moved. `best_so_far`: the result of little work, if more is of use. `least_outside`: the proof of how many
     bytes are outside at least, if some are.
@@ -171,7 +171,7 @@ class Evened(NamedTuple):
     least_outside: Case | None = None
 
 
-def even(
+def balance_loads(
     problem: Problem,
     layout: Layout,
     windows: Windows,
@@ -179,7 +179,7 @@ def even(
     scenarios: Sequence[Scenario] = (),
     effort: Effort | None = None,
     best_so_far: Best | None = None,
-) -> Evened | None:
+) -> BalancedPlan | None:
     """The placement brought into the windows of bytes and traffic in; None if no such window is asked for.
 
     `effort` is the work that it may do. None: little work, enough to compare placements, and the bound proves less.
@@ -238,8 +238,7 @@ def _search(task: Task, placed: Placed, best: Best, ways: Sequence[tuple[_Attemp
             return best
         for plan, bound in attempts(task, placed, best):
             is_near = task.search.only_caps and best.updated(None, bound).within(CLOSE)
-            best = best.updated(None if is_near else plan, bound)
-            if best.within(gap):
+            if (best := best.updated(None if is_near else plan, bound)).within(gap):
                 return best
     return best
 
@@ -361,7 +360,7 @@ def _finish(
 _ATTEMPTS: Sequence[tuple[_Attempts, float]] = ((_quick, CLOSE), (_by_cases, FAIR), (_thorough, FAIR), (_exactly, FAIR))
 
 
-def _spread_for_free(task: Task, by_counts: SearchPlacement) -> Evened:
+def _spread_for_free(task: Task, by_counts: SearchPlacement) -> BalancedPlan:
     """If bytes come first: only replicas that are copied anyway are spread more evenly. The bound needs no prices."""
     search, pinned = task.search, task.layout.pinned
     if pinned is not None:
@@ -382,9 +381,9 @@ def _evened(
     certificate: Certificate,
     best_so_far: Best | None = None,
     least_outside: Case | None = None,
-) -> Evened:
+) -> BalancedPlan:
     outside = int(placement.outside().sum())
-    return Evened(replicas_of(task, placement), certificate, outside, placement.cost, best_so_far, least_outside)
+    return BalancedPlan(replicas_of(task, placement), certificate, outside, placement.cost, best_so_far, least_outside)
 
 
 def _is_large(task: Task) -> bool:

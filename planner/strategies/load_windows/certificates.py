@@ -17,7 +17,7 @@ import numpy as np
 from planner.model.balance import Balance
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.window_excess import Allowed, CountWindows, numbered
-from planner.scoring.windows import Windows, alike, opened, starting
+from planner.scoring.windows import Windows, equal_for_all, opened, starting
 from planner.strategies import lagrangian_bound, work_limits
 from planner.strategies.flow import min_cost_flow
 from planner.strategies.flow.placement import copied, place
@@ -26,14 +26,14 @@ from planner.strategies.lagrangian_bound import (
     BoundFacts,
     Case,
     Certificate,
-    Lows,
     Outside,
     Part,
     Prices,
-    Starting,
+    StartCase,
+    StartRange,
     TopicStart,
     changed,
-    least,
+    lower_bound,
     none_priced,
 )
 from planner.strategies.load_windows.allowed_plans import (
@@ -77,9 +77,7 @@ class Question:
         return copied(self.problem, layout, assignment[layout.rows])
 
 
-def certified(
-    question: Question, position: BestPosition, assignment: IntArray, *, exactly: bool = False
-) -> Certificate:
+def certify(question: Question, position: BestPosition, assignment: IntArray, *, exactly: bool = False) -> Certificate:
     """The best known certificate of a plan (P, W), for all plans that are no further outside than it is.
 
     `exactly`: a gap is worth more cases. With `together`, it is for plans with a common broker for each slot.
@@ -97,7 +95,7 @@ def certified(
     prices = None if program is None or not slack.none else program.prices(Fits.of(layout, windows, loads))
     if prices is None:
         return certificate
-    return max(certificate, _best([Certificate(facts, prices)], slack, StartSpan(slack)), key=least)
+    return max(certificate, _best([Certificate(facts, prices)], slack, StartSpan(slack)), key=lower_bound)
 
 
 def _of_any_leaders(question: Question, position: BestPosition, assignment: IntArray, *, exactly: bool) -> Certificate:
@@ -117,7 +115,7 @@ def _of_any_leaders(question: Question, position: BestPosition, assignment: IntA
         solved = min_cost_flow.solve(network.arcs, windowed, network.supplies)
         assert solved is not None, "the flow that was found is within the caps"
         capped = proof(facts, question.layout, replace(placed, windowed=windowed, solved=solved))
-        return max(unpriced, capped, key=least)
+        return max(unpriced, capped, key=lower_bound)
     slack = _slack_of(question, position, assignment)
     if position.relaxed is None:
         certificate = _of_closed_windows(question, position, slack)
@@ -166,10 +164,10 @@ def _of_open_windows(
     sources = [of_relaxed] if position.best is relaxed.started else [of_relaxed, _proof_of(question, position.best)]
     span = StartSpan(slack)
     try_starts = question.exactly and len(question.layout.rows) * len(question.layout.targets) <= work_limits.AT_STARTS
-    if try_starts and slack.none and moved - least(_best(sources, slack, span)) > work_limits.FAIR * moved:
+    if try_starts and slack.none and moved - lower_bound(_best(sources, slack, span)) > work_limits.FAIR * moved:
         sources += filter(None, [_start_proof(question, position.best, relaxed.openings.topics, sources[-1].prices)])
     proven = _best(sources, slack, span)
-    if relaxed.low is None or not relaxed.by_cases or (slack.none and least(proven) >= least(of_relaxed)):
+    if relaxed.low is None or not relaxed.by_cases or (slack.none and lower_bound(proven) >= lower_bound(of_relaxed)):
         return proven
     # The window of all replicas begins at its cheapest start, or below, or above: each case has its own prices.
     (low_starts, _), *others = relaxed.cases
@@ -206,7 +204,7 @@ def _starts_of_topics(topic_windows: LongArray, ranges: Starts) -> Iterator[tupl
         lows = np.minimum(ranges.first + step, ranges.last)[:, None]
         topics = np.flatnonzero(ranges.open & (ranges.first + step <= ranges.last))
         yield topics, np.where(ranges.open[:, None], np.stack([lows, lows + ranges.spread]), topic_windows)
-    if (unlike := ranges.open & ~alike(topic_windows)).any():
+    if (unlike := ranges.open & ~equal_for_all(topic_windows)).any():
         yield np.flatnonzero(unlike), topic_windows
 
 
@@ -240,8 +238,8 @@ def _by_cases(question: Question, certificate: Certificate, slack: Allowed, assi
     layout, span = question.layout, StartSpan(slack)
     moved = copied(question.problem, layout, assignment[layout.rows])
     has_cases = slack.none and certificate.parts and not (slack.topics.open.any() or slack.brokers.open.any())
-    is_large = work_limits.WHOLE_WORTH * len(layout.rows) * len(layout.targets) > work_limits.ASKED.columns
-    if has_cases or is_large or moved - least(certificate) <= work_limits.WHOLE_GAP * moved:
+    is_large = work_limits.WHOLE_WORTH * len(layout.rows) * len(layout.targets) > work_limits.FULL_WORK.columns
+    if has_cases or is_large or moved - lower_bound(certificate) <= work_limits.WHOLE_GAP * moved:
         return certificate
     lows = range(int(slack.brokers.first[0]), int(slack.brokers.last[0]) + 1)
     by_start = slack.covered([(low, low) for low in lows])
@@ -257,13 +255,13 @@ def _by_cases(question: Question, certificate: Certificate, slack: Allowed, assi
 def _better(proven: Certificate, cases: Sequence[Certificate]) -> Certificate:
     """A certificate for every start of the window, or the cases that cover all starts: whichever proves more."""
     others = tuple(replace(case, outside=None) for case in cases[1:])
-    return max(proven, replace(cases[0], others=others), key=least)
+    return max(proven, replace(cases[0], others=others), key=lower_bound)
 
 
 def _best(sources: Iterable[Certificate], slack: Allowed, span: StartSpan) -> Certificate:
     """The best of these certificates, each at the edges that prove the least."""
     certificates = map(span.certificate, sources)
-    return max((each if slack.none else with_slack(each, slack) for each in certificates), key=least)
+    return max((each if slack.none else with_slack(each, slack) for each in certificates), key=lower_bound)
 
 
 def _with_outside(question: Question, position: BestPosition, certificate: Certificate, slack: Allowed) -> Certificate:
@@ -276,7 +274,7 @@ def _with_outside(question: Question, position: BestPosition, certificate: Certi
     outside = Outside(
         slack,
         tuple(_least_replicas(question, position, certificate.facts, slack, span)),
-        (Starting(of_loads),),
+        (StartCase(of_loads),),
         question.problem.topic_names,
         question.problem.partition_ids[question.layout.rows],
     )
@@ -285,10 +283,10 @@ def _with_outside(question: Question, position: BestPosition, certificate: Certi
 
 def _least_replicas(
     question: Question, position: BestPosition, facts: BoundFacts, slack: Allowed, span: StartSpan
-) -> Iterator[Starting]:
+) -> Iterator[StartCase]:
     """Prices at which flows with the least excess prove that no plan has less, wherever windows begin."""
     if slack.replicas <= slack.certain:
-        yield Starting(replace(none_priced(facts), of_replicas=lagrangian_bound.GRAIN))
+        yield StartCase(replace(none_priced(facts), of_replicas=lagrangian_bound.GRAIN))
         return
     problem, layout, lowest = question.problem, question.layout, position.lowest
     if position.relaxed is not None:
@@ -310,7 +308,7 @@ def _least_replicas(
         if solved is not None:
             of_excess = replace(placed, network=network, solved=solved)
             prices = proof(facts, layout, of_excess, of_excess=True).prices
-        yield Starting(replace(edges.prices(prices), of_replicas=prices.grain), edges.lows)
+        yield StartCase(replace(edges.prices(prices), of_replicas=prices.grain), edges.lows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,7 +316,7 @@ class StartSpan:
     """Makes a certificate hold for all starts of these windows; of the window of all replicas, for `lows`."""
 
     windows: Allowed
-    lows: Lows = None
+    lows: StartRange = None
 
     @cached_property
     def by_cell(self) -> tuple[LongArray, ...]:
@@ -368,7 +366,7 @@ def _edges(windows: CountWindows, *, as_requested: bool = True) -> Iterator[Long
         ends = np.stack([low.clip(min=0) if try_all else low, (low + windows.spread).clip(min=0)])
         yield ends.clip(max=windows.movable.sum())
     if as_requested:
-        yield windows.left(windows.bounds)
+        yield windows.movable_part(windows.bounds)
 
 
 def _least_edges(table: LongArray, edges: tuple[LongArray, ...], is_open: BoolArray, in_part: BoolArray) -> LongArray:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, sums_at
-from planner.model.problem import mix as hashed
+from planner.model.problem import hash64 as hashed
 from planner.scoring.windows import OPEN_BYTES
 from planner.strategies.flow.min_cost_flow import CostRangeError
 from planner.strategies.flow.placement import on_brokers, place

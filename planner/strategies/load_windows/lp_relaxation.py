@@ -71,7 +71,7 @@ class Fits:
     @classmethod
     def anywhere(cls, slack: Allowed) -> Self:
         """The windows of a bound's plans, each with all its starts."""
-        topics, brokers = (each.left(each.widest) for each in (slack.topics, slack.brokers))
+        topics, brokers = (each.movable_part(each.widest) for each in (slack.topics, slack.brokers))
         return cls(topics, brokers[:, 0], slack.windows.bounds, slack.windows.scales, None if slack.none else slack)
 
 

@@ -268,10 +268,7 @@ def _add_loads(
     """The window (2, Bt) of one kind of load, and the columns (1 or 0, 2, Bt) of the units below and above it."""
     (kept, slots), (_, brokers) = columns.keep, columns.cells
     opened = _opened(window[0], float(weights[kind] @ layout.factors))
-    entries = [
-        (layout.home[kept, slots], columns.run(0), weights[kind][kept]),
-        (brokers, columns.run(3 + kind), 1.0),
-    ]
+    entries = [(layout.home[kept, slots], columns.run(0), weights[kind][kept]), (brokers, columns.run(3 + kind), 1.0)]
     brokers_of_all = np.arange(len(layout.targets))
     for below, above in window[1]:
         entries += [(brokers_of_all, below, 1.0), (brokers_of_all, above, -1.0)]

@@ -22,13 +22,13 @@ import numpy as np
 from planner.model.balance import Balance
 from planner.model.build_problem import today
 from planner.model.problem import LongArray, Problem
-from planner.scoring.windows import Windows, alike, near, opened, starting, starts
+from planner.scoring.windows import Windows, equal_for_all, nearest_windows, opened, starting, starts
 from planner.strategies.flow.min_cost_flow import CostRangeError
 from planner.strategies.flow.placement import Placed, place
 from planner.strategies.flow.placement_network import Layout
 from planner.strategies.load_windows.allowed_plans import OpenWindows, Starts, excess_and_cost_of_topics, open_windows
 from planner.strategies.load_windows.attempts_at_prices import Best, facts_of, proof
-from planner.strategies.load_windows.balanced_placement import Evened
+from planner.strategies.load_windows.balanced_placement import BalancedPlan
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.work_limits import (
     AT_STARTS,
@@ -40,7 +40,7 @@ from planner.strategies.work_limits import (
     Effort,
 )
 
-Even = Callable[[Windows, Placed, Effort | None, Best | None], Evened | None]
+Even = Callable[[Windows, Placed, Effort | None, Best | None], BalancedPlan | None]
 
 
 class Started(NamedTuple):
@@ -48,7 +48,7 @@ class Started(NamedTuple):
 
     windows: Windows
     placed: Placed
-    evened: Evened | None
+    evened: BalancedPlan | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,13 +158,13 @@ def _next_to(search: _Search, windows: Windows, relaxed: Started) -> Windows:
     """The windows that begin next to the counts of the relaxed placement."""
     assignment = today(search.problem)
     assignment[search.layout.rows] = relaxed.placed.chosen if relaxed.evened is None else relaxed.evened.chosen
-    return near(search.problem, search.balance, windows, assignment)
+    return nearest_windows(search.problem, search.balance, windows, assignment)
 
 
 def _topic_starts(search: _Search, layout: Layout, windows: Windows, topics: Starts) -> Windows:
     """The windows of topics with the starts at which each topic's cost is least without the other windows."""
     topics_only = replace(windows, replicas=opened(windows.replicas), caps=None)
-    is_free = topics.open & alike(windows.topic_replicas)
+    is_free = topics.open & equal_for_all(windows.topic_replicas)
     low, high = topics.first.copy(), topics.last.copy()
 
     def windows_at(lows: LongArray) -> Windows:

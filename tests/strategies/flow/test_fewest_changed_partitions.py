@@ -13,7 +13,7 @@ from planner.model.build_problem import build
 from planner.model.cluster import Broker
 from planner.model.problem import Problem
 from planner.model.spec import Changes
-from planner.scoring.score import adding
+from planner.scoring.score import added_replicas
 from planner.scoring.windows import windows
 from planner.strategies.flow import fewest_changed_partitions, tie_breaking
 from planner.strategies.flow.placement import place
@@ -33,7 +33,7 @@ def expanded(seed: str) -> Problem:
 def after_bytes(problem: Problem) -> tuple[int, int, bool]:
     """The partitions that change, the sum of squared arrivals, and whether both are proven."""
     solution = solve(problem, problem.balance)
-    arriving = adding(problem, solution.assignment)
+    arriving = added_replicas(problem, solution.assignment)
     squares = int((np.bincount(solution.assignment[arriving]) ** 2).sum())
     return int(arriving.any(axis=1).sum()), squares, solution.ties_proven
 

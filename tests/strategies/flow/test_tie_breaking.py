@@ -172,7 +172,7 @@ def test_brute_force_agrees_on_thousands(draw: Callable[[Generator], Problem]) -
 def elections(problem: Problem, balance: Balance) -> tuple[int, list[int], IntArray]:
     """The optimum's changes of leaders, the replicas that arrive at each broker, and the plan."""
     assignment = solve(problem, balance).assignment
-    arriving = np.bincount(assignment[score.adding(problem, assignment)], minlength=len(problem.broker_ids))
+    arriving = np.bincount(assignment[score.added_replicas(problem, assignment)], minlength=len(problem.broker_ids))
     return int(score.score(ScoringBasis.of(problem), assignment).leaders_changed[0]), arriving.tolist(), assignment
 
 
@@ -288,7 +288,7 @@ def draining(balance: Balance) -> Problem:
 def arriving(problem: Problem) -> list[int]:
     """Replicas that arrive at each broker."""
     plan = solve(problem, problem.balance).assignment
-    return np.bincount(plan[score.adding(problem, plan)], minlength=len(problem.broker_ids)).tolist()
+    return np.bincount(plan[score.added_replicas(problem, plan)], minlength=len(problem.broker_ids)).tolist()
 
 
 @pytest.mark.parametrize("by_topic", ["none", "1", "200%"])

@@ -59,10 +59,10 @@ def test_what_may_be_less_far_outside_moves_no_less() -> None:
     certificate = solve(problem, problem.balance, certify=True).certificate
     assert certificate is not None
     assert certificate.outside is not None
-    most = certificate.outside.allowed
+    most = certificate.outside.slack
     assert most.furthest is not None
     half = replace(most, replicas=most.replicas // 2, loads=most.loads // 2, furthest=most.furthest // 2)
-    least = [lagrangian_bound.least(with_slack(certificate, each)) for each in (most, half)]
+    least = [lagrangian_bound.lower_bound(with_slack(certificate, each)) for each in (most, half)]
     assert 0 < least[0] <= least[1]
 
 
@@ -72,7 +72,7 @@ def test_a_price_of_loads_is_no_steeper_than_a_unit_outside() -> None:
     certificate = solve(problem, problem.balance, certify=True).certificate
     assert certificate is not None
     assert certificate.outside is not None
-    most, prices = certificate.outside.allowed, certificate.prices
+    most, prices = certificate.outside.slack, certificate.prices
     steep = tuple(np.stack([table[0], table[1] * 10**9, table[2]]) for table in prices.loads)
     assert any(np.abs(table[1]).max(initial=0) > 10**6 for table in steep)
     branch = changed(Branch(0, 0, replace(prices, loads=steep), prices), lambda each: at_price(each, most))

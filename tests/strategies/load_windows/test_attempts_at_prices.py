@@ -79,7 +79,7 @@ def test_any_prices_stay_below_every_plan(problem: Problem, seed: int) -> None:
     certificate = with_any_prices(problem, seed)
     least = least_within(problem, certificate.facts.measure == "bytes")
     if least is not None:
-        assert lagrangian_bound.least(certificate) <= least
+        assert lagrangian_bound.lower_bound(certificate) <= least
 
 
 @examples(60)
@@ -88,7 +88,7 @@ def test_the_same_from_its_document(problem: Problem, seed: int) -> None:
     """Written as plain data and read again a certificate has the same bound, whatever it is about."""
     certificate = with_any_prices(problem, seed)
     again = bound_json.from_document(bound_json.to_document(certificate))
-    assert lagrangian_bound.least(certificate) == lagrangian_bound.least(again)
+    assert lagrangian_bound.lower_bound(certificate) == lagrangian_bound.lower_bound(again)
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_windows_of_bytes_on_tiny_clusters(problem: Problem) -> None:
     if solution.certificate is None:
         return
     in_bytes = solution.certificate.facts.measure == "bytes"
-    bound, mine = lagrangian_bound.least(solution.certificate), moved(problem, plan)[0 if in_bytes else 1]
+    bound, mine = lagrangian_bound.lower_bound(solution.certificate), moved(problem, plan)[0 if in_bytes else 1]
     at_start, anywhere = (least_within(problem, in_bytes, each) for each in (AS_GIVEN, problem.balance))
     assert bound <= mine
     if anywhere is not None:
@@ -123,7 +123,7 @@ def test_without_windows_of_bytes_the_proof_is_exact(problem: Problem) -> None:
     if solution.certificate is not None and (problem.replacements < 0).all():
         in_bytes = solution.certificate.facts.measure == "bytes"
         mine = moved(problem, as_plan(solution.assignment))[0 if in_bytes else 1]
-        assert mine == lagrangian_bound.least(solution.certificate)
+        assert mine == lagrangian_bound.lower_bound(solution.certificate)
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ def test_no_strategy_is_below_the_bound(problem: Problem) -> None:
     solution = solve(problem, problem.balance, certify=True)
     wanted = windows(problem, problem.balance)
     assume(solution.certificate is not None)
-    least = lagrangian_bound.least(solution.certificate) if solution.certificate else 0
+    least = lagrangian_bound.lower_bound(solution.certificate) if solution.certificate else 0
     measure = 0 if solution.certificate and solution.certificate.facts.measure == "bytes" else 1
     assert least <= moved(problem, as_plan(solution.assignment))[measure]
     for name, strategy in STRATEGIES.items():
@@ -150,9 +150,11 @@ def test_wider_windows_have_lower_bounds(problem: Problem) -> None:
     steps = [replace(problem.balance, replicas=Tolerance.parse(text)) for text in ("0", "2", "4", "none")]
     assume(next(plans_within(problem, windows(problem, steps[0])), None) is not None)
     found = [each for each in (solve(problem, step, certify=True).certificate for step in steps) if each is not None]
-    least = [lagrangian_bound.least(each) for each in found]
+    least = [lagrangian_bound.lower_bound(each) for each in found]
     assert sorted(least, reverse=True) == least
-    assert all(lagrangian_bound.least(Certificate(each.facts, none_priced(each.facts))) <= least[-1] for each in found)
+    assert all(
+        lagrangian_bound.lower_bound(Certificate(each.facts, none_priced(each.facts))) <= least[-1] for each in found
+    )
 
 
 def test_prices_beyond_64_bits_are_added_up_exactly() -> None:
@@ -175,7 +177,7 @@ def test_prices_beyond_64_bits_are_added_up_exactly() -> None:
     )
     window = np.array([[0, size], [2 * size, 2 * size]])
     priced = replace(none_priced(about), loads=(price_at_edges(np.array([0, GRAIN]), window),))
-    assert size == lagrangian_bound.least(Certificate(about, priced))
+    assert size == lagrangian_bound.lower_bound(Certificate(about, priced))
 
 
 def test_nothing_that_may_move() -> None:
@@ -191,4 +193,4 @@ def test_nothing_that_may_move() -> None:
         np.zeros(0, dtype=np.int64),
     )
     document = bound_json.to_document(Certificate(empty, none_priced(empty)))
-    assert 0 == lagrangian_bound.least(bound_json.from_document(document))
+    assert 0 == lagrangian_bound.lower_bound(bound_json.from_document(document))

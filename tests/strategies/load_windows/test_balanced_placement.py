@@ -42,7 +42,7 @@ def test_gap_with_disks_within_two_per_cent(name: str, seed: str) -> None:
     assert ((), 0) == (independent_check.check(problem, solution.assignment), int(scores.excess[0]))
     assert solution.least_bytes <= moved <= solution.least_bytes * 1.0005
     assert solution.certificate is not None
-    assert solution.least_bytes == lagrangian_bound.least(solution.certificate)
+    assert solution.least_bytes == lagrangian_bound.lower_bound(solution.certificate)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from planner.strategies import optimum
 from planner.strategies.flow.placement import place, widened
 from planner.strategies.flow.placement_network import bounds as count_windows
 from planner.strategies.flow.placement_network import lay_out
-from planner.strategies.lagrangian_bound import Branch, Certificate, least
+from planner.strategies.lagrangian_bound import Branch, Certificate, lower_bound
 from planner.strategies.load_windows.attempts_at_prices import facts_of, proof
 from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import byte_loads
@@ -72,7 +72,7 @@ def test_the_bound_is_what_the_best_plan_moves(racks: str, seed: int) -> None:
         return
     certificate, plan = ended
     assert (best, best, True) == (
-        least(certificate),
+        lower_bound(certificate),
         moved(problem, plan)[0],
         keeps(problem, wanted, plan),
     )
@@ -83,7 +83,7 @@ def test_some_of_those_can_be_planned() -> None:
     """At least 8 of the cases above have a plan, and prices alone prove too little for at least 4 of them."""
     made = [last_of(with_huge(racks, seed)) for racks in RACKS for seed in range(16)]
     certificates = [each[0] for each in made if each is not None]
-    short = [each for each in certificates if least(replace(each, parts=())) < least(each)]
+    short = [each for each in certificates if lower_bound(replace(each, parts=())) < lower_bound(each)]
     assert len(certificates) >= 8
     assert len(short) >= 4
 
@@ -104,7 +104,7 @@ def test_prices_that_are_no_numbers_prove_nothing(monkeypatch: pytest.MonkeyPatc
         ended = last_of(problem)
     assert ended is not None
     assert len(solved) > 1
-    assert least(ended[0]) <= best
+    assert lower_bound(ended[0]) <= best
     monkeypatch.setattr(ShareProgram, "duals", lambda program: Duals(*(prices * np.nan for prices in real(program))))
     assert last_of(problem) is None
 
@@ -119,8 +119,8 @@ def test_by_itself_from_its_document() -> None:
     """A certificate written as JSON and read again has the same bound, and says that it has branches."""
     made = one_by_cases()
     again = bound_json.from_document(json.loads(bound_json.encoded(made)))
-    assert (least(made), "branches") == (
-        least(again),
+    assert (lower_bound(made), "branches") == (
+        lower_bound(again),
         bound_section.method(again, forced_only=False),
     )
 
@@ -130,7 +130,7 @@ def test_a_case_put_in_place_of_another_shows() -> None:
     document = json.loads(bound_json.encoded(one_by_cases()))
     case = next(part["case"] for part in document["parts"] if "row" in part["case"])
     case["on"], case["off"] = case["off"], case["on"]
-    assert least(bound_json.from_document(document)) != least(one_by_cases())
+    assert lower_bound(bound_json.from_document(document)) != lower_bound(one_by_cases())
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_a_small_budget_proves_less_but_no_wrong() -> None:
     """A search that stops early has a lower bound, which is still true."""
     whole = {seed: last_of(with_huge("racks", seed)) for seed in range(12)}
     early = {seed: last_of(with_huge("racks", seed), 1) for seed in range(12)}
-    pairs = [(least(early[seed][0]), least(each[0])) for seed, each in whole.items() if each]  # type: ignore[index]
+    pairs = [(lower_bound(early[seed][0]), lower_bound(each[0])) for seed, each in whole.items() if each]  # type: ignore[index]
     assert all(before <= after for before, after in pairs)
     assert any(before < after for before, after in pairs)
 

@@ -28,7 +28,7 @@ def test_no_plan_that_is_no_further_outside_is_below_the_bound(problem: Problem,
     certificate = mine.certificate
     if certificate is None:
         return
-    least, allowed = lagrangian_bound.least(certificate), judge.outside(mine.assignment)
+    least, allowed = lagrangian_bound.lower_bound(certificate), judge.outside(mine.assignment)
     assert least <= judge.copied(mine.assignment)
     theirs = solve(asked, other, seed).assignment
     if asked.rebalance != "all":
@@ -50,7 +50,7 @@ def test_a_certificate_is_for_windows_that_hold_or_tells_how_far_outside(problem
     told = mine.certificate.outside
     assert (told is None) == (outside.replicas == outside.loads == 0)
     if told is not None:
-        assert (outside.replicas, outside.loads) == (told.allowed.replicas, told.allowed.loads)
+        assert (outside.replicas, outside.loads) == (told.slack.replicas, told.slack.loads)
         least = lagrangian_bound.least_outside(mine.certificate.facts, told)
         assert least.replicas <= outside.replicas
 

@@ -22,7 +22,7 @@ from planner.strategies.load_windows.attempts_at_prices import Task, at_prices, 
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.column_generation import Mixed, mixtures
 from planner.strategies.load_windows.local_search_state import of_layout
-from planner.strategies.work_limits import ASKED, Effort, Worth
+from planner.strategies.work_limits import FULL_WORK, Effort, WorkLimit
 
 
 def skewed(topics: int, partitions: int, seed: int = 1) -> Problem:
@@ -56,7 +56,7 @@ def mixed(problem: Problem, effort: Effort | None) -> list[Mixed]:
 def test_bounds_rise_and_placements_come_closer_to_the_windows() -> None:
     """Bounds rise; then come placements that keep all counts and are less outside than the flow's."""
     problem = skewed(40, 12)
-    found, task = mixed(problem, Effort.of(ASKED, 10**6)), task_of(problem, None)
+    found, task = mixed(problem, Effort.of(FULL_WORK, 10**6)), task_of(problem, None)
     bounds = [each.bound.least for each in found]
     assert bounds == sorted(bounds)
     assert bounds[0] < bounds[-1]
@@ -74,7 +74,7 @@ def test_bounds_rise_and_placements_come_closer_to_the_windows() -> None:
             assert ((low <= cells) & (cells <= high)).all()
 
 
-@pytest.mark.parametrize("effort", [None, Effort.of(Worth(10**9, 600), 1)])
+@pytest.mark.parametrize("effort", [None, Effort.of(WorkLimit(10**9, 600), 1)])
 def test_no_mixture_without_work_for_it(effort: Effort | None) -> None:
     """Plans of topics are made only for the balance that was asked for."""
     assert [] == mixed(skewed(5, 6), effort)
@@ -82,7 +82,7 @@ def test_no_mixture_without_work_for_it(effort: Effort | None) -> None:
 
 def test_the_same_placements_every_time() -> None:
     """The same problem gives the same placements."""
-    either, other = (mixed(skewed(12, 10), Effort.of(ASKED, 10**6)) for _ in range(2))
+    either, other = (mixed(skewed(12, 10), Effort.of(FULL_WORK, 10**6)) for _ in range(2))
     assert [None if each.chosen is None else each.chosen.tolist() for each in either] == [
         None if each.chosen is None else each.chosen.tolist() for each in other
     ]
@@ -95,7 +95,7 @@ def test_large_placements_copy_less_with_plans_of_topics(monkeypatch: pytest.Mon
     monkeypatch.setattr("planner.strategies.load_windows.branch_and_bound.CASE_COLUMNS", 0)
     problem = skewed(40, 12)
     copied = {}
-    for worth in (ASKED, ASKED._replace(topic_flows=0)):
+    for worth in (FULL_WORK, FULL_WORK._replace(topic_flows=0)):
         found = optimum.solve(problem, problem.balance, worth=worth)
         assert () == independent_check.check(problem, found.assignment)
         layout = lay_out(problem, 0)

@@ -21,7 +21,7 @@ from planner.scoring.score import ScoringBasis, score
 from planner.scoring.windows import windows
 from planner.strategies import work_limits
 from planner.strategies.flow.placement_network import Layout, lay_out
-from planner.strategies.lagrangian_bound import least
+from planner.strategies.lagrangian_bound import lower_bound
 from planner.strategies.load_windows import common_leader_program
 from planner.strategies.load_windows.attempts_at_prices import facts_of
 from planner.strategies.load_windows.byte_loads import byte_loads
@@ -111,7 +111,7 @@ def test_targets_of_bytes_are_met_close_to_the_bound(
     assert solution.certificate.facts.together is not None
     assert 0 <= copied - solution.least_bytes <= (0.05 if of_topics == "none" else 0.1) * copied
     again = bound_json.from_document(bound_json.to_document(solution.certificate))
-    assert least(again) == solution.least_bytes
+    assert lower_bound(again) == solution.least_bytes
     monkeypatch.setattr(common_leader_program, "TOGETHER_COLUMNS", (0, 0))
     _, other, more = planned(spec)
     assert more < 0 or copied < more

@@ -158,7 +158,7 @@ def proven(problem: Problem, prices: FloatArray) -> int:
     whole = np.rint(prices.clip(-3 * loads.scales[:, None], 3 * loads.scales[:, None]) * GRAIN).astype(np.int64)
     at = priced(layout, loads, whole) if whole.any() else layout
     placed = place(problem, at, windows(problem, problem.balance))
-    return lagrangian_bound.least(proof(facts_of(problem, layout, loads), at, placed, (whole, loads.windows)))
+    return lagrangian_bound.lower_bound(proof(facts_of(problem, layout, loads), at, placed, (whole, loads.windows)))
 
 
 @examples(20)

@@ -89,7 +89,7 @@ def test_no_plan_with_these_spreads_is_below_the_least(problem: Problem, seed: i
             assert not keeps_spreads(problem, tuple(mine)) or least <= moved(problem, mine)[0]
         if solution.certificate is not None:
             again = bound_json.from_document(bound_json.to_document(solution.certificate))
-            assert solution.least_bytes == lagrangian_bound.least(again)
+            assert solution.least_bytes == lagrangian_bound.lower_bound(again)
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ def test_each_start_of_a_topics_window_has_prices_of_its_own() -> None:
     problem = wide(0)
     solution = solve(problem, problem.balance, certify=True)
     assert solution.certificate is not None
-    assert lagrangian_bound.least(solution.certificate) == moved(problem, as_plan(solution.assignment))[0]
+    assert lagrangian_bound.lower_bound(solution.certificate) == moved(problem, as_plan(solution.assignment))[0]
 
 
 def test_starts_at_the_prices_of_a_plan_save_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,4 +234,4 @@ def test_windows_that_few_replicas_can_not_reach_prove_no_more_than_the_plan() -
     solution = solve(problem, problem.balance, 1, certify=True)
     assert solution.certificate is not None
     again = bound_json.from_document(bound_json.to_document(solution.certificate))
-    assert lagrangian_bound.least(again) <= moved(problem, as_plan(solution.assignment))[0]
+    assert lagrangian_bound.lower_bound(again) <= moved(problem, as_plan(solution.assignment))[0]
