@@ -39,12 +39,11 @@ _PARTITION_HOUR = ("topic", "partition", "hour")
 def _increments(measures: DataFrame) -> DataFrame:
     """The growth of each series in each hour: kind, topic, partition, broker, hour, and the columns below.
 
-    A counter that falls was reset to 0 and has grown by its new value. A fall by at most an eighth is no reset: two
-    scrapers read the counter at nearly the same time, or a follower truncated its log. It then grows from its value
-    before the fall. A log that shrank has no known growth for that time. Growth is spread evenly over the time between
-    two values; `seconds`: how much of the hour has known growth; `first`, `last`: the times in the hour between which
-    the series has values; `least`: the lowest value; `most`: the highest later one; `unknown`: above 0 if the growth
-    of a part of the hour is.
+    A counter that falls was reset to 0 and has grown by its new value. A fall by at most an eighth is no reset (two
+    scrapers, or a truncated log): it then grows from its value before the fall. The growth of a log that shrank, or was
+    behind another broker's, is unknown. Growth is spread evenly over the time between two values; `first`, `last`: the
+    times in the hour between which the series has values; `seconds`: how much of the hour has known growth; `unknown`:
+    above 0 if a part's growth is; `least`: the lowest value; `most`: the highest later one.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as fn
@@ -53,17 +52,18 @@ def _increments(measures: DataFrame) -> DataFrame:
     values = measures.groupBy("kind", "topic", "partition", "broker", "at").agg(fn.max("value").alias("value"))
     counter = "kind <> 'size'"
     steps = (
-        values.withColumn("since", fn.lag("at").over(series))
+        values.withColumn("furthest", fn.max("value").over(Window.partitionBy("kind", "topic", "partition", "at")))
+        .withColumn("since", fn.lag("at").over(series))
+        .withColumn("behind", fn.lag(fn.expr("partition >= 0 AND value < furthest * 7 / 8")).over(series))
         .withColumn("before", fn.lag("value").over(series))
         .withColumn("earlier", fn.lag("value", 2).over(series))
         .where("since IS NOT NULL")
         .withColumn("gap", fn.expr(f"at - since > {GAP_SECONDS}"))
-        .withColumn("unseen", fn.expr(f"gap OR NOT ({counter} OR value >= before)"))
+        .withColumn("unseen", fn.expr(f"gap OR behind OR NOT ({counter} OR value >= before)"))
         .withColumn("reset", fn.expr(f"{counter} AND value < before * 7 / 8"))
         .withColumn("unknown", fn.expr("gap AND NOT reset AND value <> before"))
         .withColumn("before", fn.expr(f"IF({counter} AND before BETWEEN earlier * 7 / 8 AND earlier, earlier, before)"))
-        .withColumn("grown", fn.expr("IF(reset, value, greatest(value - before, 0))"))
-        .withColumn("added", fn.expr("IF(unseen, 0, grown)"))
+        .withColumn("added", fn.expr("IF(unseen, 0, IF(reset, value, greatest(value - before, 0)))"))
     )
     first_hour, last_hour = f"since div {HOUR_SECONDS}", f"(at - 1) div {HOUR_SECONDS}"
     hours = steps.withColumn("hour", fn.explode(fn.expr(f"sequence({first_hour}, {last_hour})")))

@@ -230,3 +230,11 @@ def test_a_replica_that_is_copied_isnt_written(spark: Any) -> None:
     other = [*counter("offset", [(0, 0), (HOUR, 10)], 1), *counter("bytes_in", [(0, 0), (HOUR, 72e6)])]
     found = rates(spark, [*offsets, *other])
     assert [(10_000, None, "offsets")] * 2 == [found["a", partition, 0] for partition in (0, 1)]
+
+
+def test_a_copy_that_ends_while_the_old_replica_goes_isnt_written(spark: Any) -> None:
+    """In the hour in which only the copied log remains, the growth is unknown; from then on, it is known again."""
+    old = counter("size", [(0, 1e9), (HOUR, 1e9 + 36e6)], 0)
+    new = [(HOUR, 500e6), (2 * HOUR, 1e9 + 72e6), (3 * HOUR, 1e9 + 108e6)]
+    found = rates(spark, [*old, *counter("size", new, 0, broker="2")])
+    assert [10_000, None, 10_000] == [found["a", 0, hour][0] for hour in range(3)]
