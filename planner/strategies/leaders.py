@@ -70,7 +70,11 @@ def choose_leaders(
             # Caps hold once all brokers are back in sync; until then, the others lead as little above them as can be.
             solved = solve(*network(choices, least_above_caps(choices, windows)))
         if solved is None and windows.caps is not None:
-            raise InfeasibleError("no choice of leaders among the replicas that are placed keeps max_leaders")
+            reason = "no choice of leaders among the replicas that are placed keeps max_leaders"
+            rules = "other rules on who leads (leader_racks, demote_brokers, apart)"
+            others = (problem.leader_ranks is not None, rules), (problem.rebalance != "all", "rebalance: all")
+            allowed = ", or ".join(["a higher max_leaders", *(text for applies, text in others if applies)])
+            raise InfeasibleError(f"{reason}; allowed: {allowed}")
         assert solved is not None, "every partition has a replica that can lead it"
         is_chosen = solved.units > 0
         leaders[np.flatnonzero(free)[choices.indices[is_chosen]]] = choices.targets[choices.brokers[is_chosen]]

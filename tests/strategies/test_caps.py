@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 from brute_force import as_plan, countable, moved, options
-from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems
+from clusters import assignment_of, balance_of, ids_of, no_racks, problem_of, problems, spec_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from properties import examples
@@ -19,7 +19,7 @@ from test_optimum import of_assignment, replica_excess
 from planner.model.balance import Tolerance
 from planner.model.build_problem import build
 from planner.model.cluster import Broker, Cluster, Partition, Topic
-from planner.model.document_fields import ReplicationFactorRow
+from planner.model.document_fields import LeaderRacksRow, ReplicationFactorRow
 from planner.model.errors import InfeasibleError
 from planner.model.problem import UNCAPPED, LongArray, Problem
 from planner.model.spec import Changes, NewPartitions, Spec, TopicFilter
@@ -297,3 +297,15 @@ def test_targets_are_kept_where_disks_have_no_room_for_all(monkeypatch: pytest.M
     monkeypatch.setattr(optimum, "_WIDENINGS", None)
     held = on_all_brokers(problem, solve(problem, problem.balance).assignment, problem.leaders)[0]
     assert [2, 2] == held.tolist()
+
+
+def test_a_cap_that_rules_on_leaders_break_names_them() -> None:
+    """Both partitions are led in rack a, where the only broker may lead one: the refusal names such rules."""
+    spec = spec_of({1: "a", 2: "b"}, {"t": [(1, 2), (1, 2)]}, changes=Changes(rebalance="leaders"))
+    brokers = (Broker(1, "a", max_leaders=1), Broker(2, "b"))
+    spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers), leader_racks=(LeaderRacksRow("*", ("a",)),))
+    problem = build(spec)
+    with pytest.raises(
+        InfeasibleError, match=r"higher max_leaders, or other rules on who leads \(leader_racks, .* all$"
+    ):
+        solve(problem, problem.balance)
