@@ -15,7 +15,7 @@ from planner.scoring.windows import Windows, opened
 from planner.strategies.flow.placement import as_wide
 from planner.strategies.flow.placement_network import Layout, windowed
 from planner.strategies.load_windows.byte_loads import ByteLoads
-from planner.strategies.work_limits import SAMPLED_ROWS
+from planner.strategies.work_limits import LARGE_PLACEMENT, SAMPLED_ROWS
 
 
 class PartnerRows(NamedTuple):
@@ -83,7 +83,8 @@ def pairings(placement: SearchPlacement, broker: int, partners: IntArray, out: P
     theirs = _with_room(placement, brokers[1], broker, back.rows)
     out_alone = ours[_broker_room(placement, broker, partners)[out.partners[ours]]]
     back_alone = theirs[_broker_room(placement, partners, broker)[back.partners[theirs]]]
-    ours, theirs = ours[_sampled(out.partners[ours])], theirs[_sampled(back.partners[theirs])]
+    most = SAMPLED_ROWS[placement.on.size > LARGE_PLACEMENT]
+    ours, theirs = ours[_sampled(out.partners[ours], most)], theirs[_sampled(back.partners[theirs], most)]
     first, second = _equal_pairs(out.partners[ours], back.partners[theirs])
     pairs = (
         _equal_pairs(out.partners * kinds + topics[out.rows], back.partners * kinds + topics[back.rows]),
@@ -139,12 +140,12 @@ def _broker_room(placement: SearchPlacement, source: int | IntArray, target: int
     return room
 
 
-def _sampled(partners: IntArray) -> BoolArray:
-    """True for all rows of each partner, ascending, or for evenly spaced rows if there are too many."""
+def _sampled(partners: IntArray, most: int) -> BoolArray:
+    """True for all rows of each partner, ascending, or for `most` evenly spaced rows if there are more."""
     first = np.searchsorted(partners, partners, "left")
     count, index = np.searchsorted(partners, partners, "right") - first, np.arange(len(partners)) - first
-    nth = -(-index * SAMPLED_ROWS // np.maximum(count, 1))
-    sampled: BoolArray = (count <= SAMPLED_ROWS) | (nth * count // SAMPLED_ROWS == index)
+    nth = -(-index * most // np.maximum(count, 1))
+    sampled: BoolArray = (count <= most) | (nth * count // most == index)
     return sampled
 
 

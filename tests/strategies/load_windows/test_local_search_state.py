@@ -131,21 +131,26 @@ def test_pairings_where_a_topic_may_hold_no_fewer() -> None:
     assert [[*WITHIN, (0, -1), (-1, 1), (-1, 3), (0, 1), (0, 3)]] == all_pairs(tight)
 
 
-def test_of_many_rows_some_are_tried_across_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs across topics use one sampled row of each side; pairs within a topic are all there."""
-    monkeypatch.setattr(local_search_state, "SAMPLED_ROWS", 1)
+@pytest.mark.parametrize(("most", "large"), [((1, 9), 100), ((9, 1), 0)])
+def test_of_many_rows_some_are_tried_across_topics(
+    monkeypatch: pytest.MonkeyPatch, most: tuple[int, int], large: int
+) -> None:
+    """Pairs across topics use one sampled row of each side, of which there may be fewer in large placements; pairs
+    within a topic are all there.
+    """
+    monkeypatch.setattr(local_search_state, "SAMPLED_ROWS", most)
+    monkeypatch.setattr(local_search_state, "LARGE_PLACEMENT", large)
     (pairs,) = all_pairs(placement())
     assert [*WITHIN, (0, -1), (2, -1), (-1, 1), (-1, 3), (0, 1)] == pairs
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 13])
-def test_samples_are_evenly_spaced(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+def test_samples_are_evenly_spaced(count: int) -> None:
     """Each partner's rows are sampled separately, evenly spaced, up to the maximum."""
-    monkeypatch.setattr(local_search_state, "SAMPLED_ROWS", 4)
     partners = np.repeat([0, 1, 2], [count, 2, count])
     kept = np.arange(count) if count <= 4 else np.arange(4) * count // 4
     expected = [*kept, count, count + 1, *(count + 2 + kept)]
-    assert expected == np.flatnonzero(local_search_state._sampled(partners)).tolist()
+    assert expected == np.flatnonzero(local_search_state._sampled(partners, 4)).tolist()
 
 
 @pytest.mark.parametrize(
