@@ -128,7 +128,7 @@ SECTIONS: Mapping[str, Callable[[Scope], Entries]] = {
     "candidates": lambda scope: candidates.entries(),
     "sweep": _sweep,
     "load": lambda scope: load.entries(scope.partitions, step_seconds=scope.step),
-    "sizes": lambda scope: sizes.entries(every=1 if scope.long else sizes.EVERY),
+    "sizes": lambda scope: sizes.entries(one_in=1 if scope.long else sizes.EVERY),
     "scale": lambda scope: scale.entries(),
     "corners": lambda scope: corners.entries(),
     "exact": lambda scope: exact_table.entries(scope.clusters or exact_table.CLUSTERS),

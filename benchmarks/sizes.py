@@ -95,10 +95,10 @@ def spec(partitions: int = PARTITIONS) -> Spec:
     )
 
 
-def entries(*, every: int = EVERY, partitions: int = PARTITIONS) -> Entries:
-    """The Markdown, each line as soon as it is measured; measures one of `every` clusters."""
+def entries(*, one_in: int = EVERY, partitions: int = PARTITIONS) -> Entries:
+    """The Markdown, each line as soon as it is measured; measures `one_in` so many clusters."""
     base = spec(partitions)
-    combinations = sizing.combinations(base)[::every]
+    combinations = sizing.combinations(base)[::one_in]
     yield f"## Clusters that could be bought for {partitions:,} partitions"
     yield ""
     yield from head(_COLUMNS)

@@ -32,6 +32,9 @@ MAY_IMPORT = {
     "consumers": ("whatif",),
     "benchmarks": ("cli",),
 }
+# Names that fit any value, so that a reader can't tell what they hold.
+VAGUE = {"asked", "begun", "enough", "every", "found", "here", "held", "led"}
+VAGUE |= {"lying", "made", "there", "told", "tried", "wanted", "whole"}
 MOST_LINES, LONGEST_FUNCTION = 400, 45
 
 
@@ -66,6 +69,14 @@ def imports(node: ast.AST) -> Iterator[str]:
             for alias in each.names:
                 inner = f"{each.module}.{alias.name}"
                 yield inner if inner in MODULES else each.module
+
+
+def names_of(tree: ast.Module) -> Iterator[ast.arg | ast.Name]:
+    """The parameters and variables of a module's functions; fields of classes have their class to explain them."""
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        for node in ast.walk(function):
+            if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
+                yield node
 
 
 def allowed(package: str) -> set[str]:
@@ -136,3 +147,14 @@ def test_files_and_functions_are_read_in_one_go() -> None:
     assert {} == {
         each.name: lines for each in functions if (lines := (each.end_lineno or 0) - each.lineno + 1) > LONGEST_FUNCTION
     }
+
+
+def test_names_say_what_they_hold() -> None:
+    """No parameter or variable has a name that fits any value."""
+    names = {
+        f"{path}:{node.lineno}": name
+        for path, tree in trees().items()
+        for node in names_of(tree)
+        if (name := node.arg if isinstance(node, ast.arg) else node.id) in VAGUE
+    }
+    assert {} == names

@@ -88,20 +88,20 @@ class CheckOptions:
 Render = Callable[[Plan], Mapping[str, bytes]]
 
 
-def check(path: Path, sources: Sources, render: Render, wanted: CheckOptions = CheckOptions()) -> CheckResult[Plan]:
+def check(path: Path, sources: Sources, render: Render, options: CheckOptions = CheckOptions()) -> CheckResult[Plan]:
     """Checks a plan.json, or a plan's folder, against its files, the clock, and the cluster if `sources` are given."""
     plan = plan_file.read(path)
     files = _check_folder(path, plan, render(plan)) if path.is_dir() else None
-    if wanted.strict_state and not sources.any:
+    if options.strict_state and not sources.any:
         raise SetupError("--strict-state needs the cluster's state; allowed: with --state or --bootstrap-servers")
     now = read_now(sources, with_log_dirs=any(row.log_dirs for row in plan.partitions)) if sources.any else None
     fit = None if now is None else plan_against_cluster.fit(plan, now)
     changes = None if now is None else compare_states(plan, now)
-    return CheckResult(plan, tuple(_refusals(path, plan, wanted, files, fit, changes)), files, fit, changes)
+    return CheckResult(plan, tuple(_refusals(path, plan, options, files, fit, changes)), files, fit, changes)
 
 
 def check_restart(
-    path: Path, render: Callable[[RestartDocument], Mapping[str, bytes]], wanted: CheckOptions = CheckOptions()
+    path: Path, render: Callable[[RestartDocument], Mapping[str, bytes]], options: CheckOptions = CheckOptions()
 ) -> CheckResult[RestartDocument]:
     """Checks a restart.json; a restart's folder also against the files that restart.json gives.
 
@@ -110,8 +110,8 @@ def check_restart(
     file, data = file_reading.read_plan_file(path, plan_types.RESTART_FILE, "a restart")
     restart = codec.decode_restart(data, str(file))
     files, refusals = None, list[Refusal]()
-    if wanted.plan_id not in (None, restart.restart_id):
-        refusals.append(Refusal(f"{path}: is restart {restart.restart_id}, approved was {wanted.plan_id}"))
+    if options.plan_id not in (None, restart.restart_id):
+        refusals.append(Refusal(f"{path}: is restart {restart.restart_id}, approved was {options.plan_id}"))
     if path.is_dir():
         digests = {name: digest(content) for name, content in render(restart).items()}
         # restart.json has only the digest of today's replica lists.
@@ -120,7 +120,7 @@ def check_restart(
         files = folder_check.compare_folder(digests, folder_check.entries(path))
         if files.differences:
             refusals.append(_changed_files(path, f"restart {restart.restart_id[:12]}", restart.planner_version, files))
-        if wanted.strict and files.own:
+        if options.strict and files.own:
             refusals.append(_own_files(path, files))
     return CheckResult(restart, tuple(refusals), files)
 
@@ -128,14 +128,14 @@ def check_restart(
 def _refusals(
     path: Path,
     plan: Plan,
-    wanted: CheckOptions,
+    options: CheckOptions,
     files: FolderCheck | None,
     fit: Fit | None,
     changes: ChangesSincePlan | None,
 ) -> Iterator[Refusal]:
-    if wanted.plan_id not in (None, plan.plan_id):
-        yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {wanted.plan_id}")
-    if plan.validity is not None and (expiry := expired(plan, wanted.now or datetime.now(UTC))):
+    if options.plan_id not in (None, plan.plan_id):
+        yield Refusal(f"{path}: is plan {plan.plan_id}, approved was plan {options.plan_id}")
+    if plan.validity is not None and (expiry := expired(plan, options.now or datetime.now(UTC))):
         yield Refusal(
             f"{expiry}: its state was captured at {plan.validity.captured_at}; capture the state again and plan again, "
             "or resume what was begun (planner resume)"
@@ -150,9 +150,9 @@ def _refusals(
             tuple(str(each) for each in (*fit.notes, *fit.stale) if each.refuses or each.kind == "sources"),
             f"{start}capture the state again and plan again{finish}",
         )
-    if wanted.strict and files is not None and files.own:
+    if options.strict and files is not None and files.own:
         yield _own_files(path, files)
-    if wanted.strict_state and fit is not None and changes is not None:
+    if options.strict_state and fit is not None and changes is not None:
         outside = (*map(str, fit.notes), *(changes.sentences() if changes.changed else ()))
         if outside:
             yield Refusal(f"{path}: the cluster isn't as it was when the plan was made (--strict-state)", outside)

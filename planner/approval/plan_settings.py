@@ -85,7 +85,7 @@ def compare(old: Plan, new: Plan, most: int) -> list[dict[str, Any]]:
     own_lines = {
         f"balance.asked.{name}"
         for name in windows[0][0]
-        if [asked[name] for asked, _ in windows] == [wanted[name] for _, wanted in windows]
+        if [requested[name] for requested, _ in windows] == [planned[name] for _, planned in windows]
     }
     return [
         {"path": path, "count": len(rows), "first": rows[:most]}

@@ -139,11 +139,11 @@ def check(
     """
     if strict and not plan.is_dir():
         raise click.UsageError(f"--strict judges the files of a folder, and {plan} isn't one; allowed: its folder")
-    wanted = CheckOptions(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
+    options = CheckOptions(plan_check.parse_plan_id(plan_id), strict, strict_state, plan_check.parse_now(now))
     if plan.name == RESTART_FILE or ((plan / RESTART_FILE).is_file() and not (plan / "plan.json").exists()):
         of_plans = {"--state or --bootstrap-servers": sources.any, "--strict-state": strict_state, "--bound": bound}
-        return check_restart(plan, wanted, form, {**of_plans, "--now": now is not None})
-    checked = plan_check.check(plan, sources, one_spec.rendered_files, wanted)
+        return check_restart(plan, options, form, {**of_plans, "--now": now is not None})
+    checked = plan_check.check(plan, sources, one_spec.rendered_files, options)
     _show_checked(checked, form, _approved_lines(plan, checked))
     if bound:
         show = output.say if form == "json" else output.echo_line
@@ -180,13 +180,15 @@ def _bound_proof(path: Path, plan: Plan) -> str:
     )
 
 
-def check_restart(path: Path, wanted: CheckOptions, form: Literal["text", "json"], of_plans: Mapping[str, bool]) -> int:
+def check_restart(
+    path: Path, options: CheckOptions, form: Literal["text", "json"], of_plans: Mapping[str, bool]
+) -> int:
     """Checks a restart's folder by its restart.json, and prints the result. UsageError for options only for plans."""
     if plan_options := [name for name, is_given in of_plans.items() if is_given]:
         live = of_plans["--state or --bootstrap-servers"]
         hint = "; restart.yml compares the cluster with the steps before anything restarts" if live else ""
         raise click.UsageError(f"{plan_options[0]} is for plans, and {path} is a restart{hint}")
-    checked = plan_check.check_restart(path, rendered, wanted)
+    checked = plan_check.check_restart(path, rendered, options)
     _show_checked(checked, form, unchanged(path, f"restart {checked.plan_or_restart.restart_id[:12]}", checked.folder))
     return 0
 

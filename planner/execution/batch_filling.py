@@ -198,19 +198,19 @@ class BatchFilling:
         rows, added = self.loads.entries(load)
         return self.allowed(rows, self.held.take(rows, axis=0)[:, first:end], added[:, None])
 
-    def allowed(self, rows: IntArray, held: LongArray, added: LongArray) -> BoolArray:
-        """(n,) True if the rules let amounts of these rows (rows, n) join what is `held` (rows, n).
+    def allowed(self, rows: IntArray, present: LongArray, added: LongArray) -> BoolArray:
+        """(n,) True if the rules let amounts of these rows (rows, n) join what is `present` (rows, n).
 
         A limit on bytes doesn't apply if either has no bytes.
         """
-        is_free = self.of_bytes[rows, None] & ((held == 0) | (added == 0))
-        return np.asarray((is_free | (held + added <= self.limits[rows, None])).all(axis=0))
+        is_free = self.of_bytes[rows, None] & ((present == 0) | (added == 0))
+        return np.asarray((is_free | (present + added <= self.limits[rows, None])).all(axis=0))
 
     def fits(self, load: int, batch: int) -> bool:
         """True if the load may be added to one batch: `has_room` without arrays, which are slower for one batch."""
         for row, added in self.loads.listed(load):
-            held = self.held[row, batch]
-            if held + added > self.limits[row] and not (self.of_bytes[row] and (held == 0 or added == 0)):
+            present = self.held[row, batch]
+            if present + added > self.limits[row] and not (self.of_bytes[row] and (present == 0 or added == 0)):
                 return False
         return True
 

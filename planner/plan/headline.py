@@ -273,8 +273,8 @@ def _against_bound(plan: Plan) -> str:
 
 def more_than_needed(plan: Plan) -> int:
     """How many more bytes an adopted plan copies than another plan that is as even; 0 if none was found."""
-    enough = plan.adopted.enough_bytes_moved if plan.adopted else None
-    return 0 if enough is None else plan.bound.bytes_moved - enough
+    needed_bytes = plan.adopted.enough_bytes_moved if plan.adopted else None
+    return 0 if needed_bytes is None else plan.bound.bytes_moved - needed_bytes
 
 
 def choice_phrase(plan: Plan) -> str:

@@ -39,8 +39,8 @@ def folder_of(path: Path) -> Path:
 
 def of_same_files(plan: Plan, spec: Spec) -> bool:
     """True if the plan was made from the same files as the spec, and the files haven't changed."""
-    made, now = ([(file.path, file.sha256) for file in inputs] for inputs in (plan.inputs, spec.inputs))
-    return made == now
+    of_plan, of_spec = ([(file.path, file.sha256) for file in inputs] for inputs in (plan.inputs, spec.inputs))
+    return of_plan == of_spec
 
 
 def _contradictions(plan: Plan) -> Iterator[str]:

@@ -153,28 +153,28 @@ class OptimalAssignment(NamedTuple):
 
 
 def solve(
-    problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = False, worth: WorkLimit = FULL_WORK
+    problem: Problem, balance: Balance, seed: int = 0, *, certify: bool = False, work: WorkLimit = FULL_WORK
 ) -> Proposal:
     """The optimum for a balance. If there are several plans of the same cost, different seeds give different ones.
 
     `worth` limits the work if partitions are as large as the windows: with less of it the plan comes sooner, and its
     bound may prove less. InfeasibleError if no assignment keeps the replication factors on the target brokers.
     """
-    return assign(problem, balance, seed, worth, Shared()).proven(with_certificate=certify)
+    return assign(problem, balance, seed, work, Shared()).proven(with_certificate=certify)
 
 
-def assign(problem: Problem, balance: Balance, seed: int, worth: WorkLimit, shared: Shared) -> OptimalAssignment:
+def assign(problem: Problem, balance: Balance, seed: int, work: WorkLimit, shared: Shared) -> OptimalAssignment:
     """The assignment that `solve` finds, without its bound. What is shared saves work and changes no plan.
 
     If it fills a disk above its limit, windows are widened until it doesn't; if that doesn't help, they aren't.
     """
-    result, names = _assign(problem, balance, seed, worth, shared), tuple[str, ...]()
+    result, names = _assign(problem, balance, seed, work, shared), tuple[str, ...]()
     for name, wider in _WIDENINGS if _overfills_disk(problem, result.assignment) else ():
         tolerance = getattr(balance, name)
         if tolerance == NO_TOLERANCE or (tolerance.kind == wider.kind == "percent" and tolerance.value >= wider.value):
             continue
         balance, names = replace(balance, **{name: wider}), (*names, name)
-        looser = _assign(problem, balance, seed, worth, Shared())
+        looser = _assign(problem, balance, seed, work, Shared())
         if not _overfills_disk(problem, looser.assignment):
             return looser._replace(wider=tuple(dict.fromkeys(names)))
     return result
@@ -188,16 +188,16 @@ def _overfills_disk(problem: Problem, assignment: IntArray) -> bool:
     return problem.rebalance == "all" and bool(has_room and (disk_bytes > limits)[limited].any())
 
 
-def _assign(problem: Problem, balance: Balance, seed: int, worth: WorkLimit, shared: Shared) -> OptimalAssignment:
+def _assign(problem: Problem, balance: Balance, seed: int, work: WorkLimit, shared: Shared) -> OptimalAssignment:
     """The assignment for a balance."""
     target_windows, growth = windows(problem, balance), scenarios(replace(problem, balance=balance))
     all_windows = (target_windows, *(scenario.windows for scenario in growth))
     of_bytes = any(each.disk is not None or each.network_in is not None for each in all_windows)
     last = None if shared.replicas is None or not shared.replicas.serves(problem) else shared.replicas
     layout = lay_out(problem, seed, _ROOM if of_bytes else 1) if last is None else last.layout
-    query = _Query(problem, balance, layout, target_windows, growth, of_bytes, worth == FULL_WORK)
+    query = _Query(problem, balance, layout, target_windows, growth, of_bytes, work == FULL_WORK)
     if last is None:
-        position = _cheapest_position(query, Effort.of(worth, len(layout.rows) * len(layout.targets)))
+        position = _cheapest_position(query, Effort.of(work, len(layout.rows) * len(layout.targets)))
         last = _Replicas(problem, layout, position, *_choose_replicas(query, position.best, today(problem)))
     shared.replicas = last
     # The starts of the windows of replicas were chosen together with the placement.

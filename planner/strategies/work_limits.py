@@ -151,18 +151,18 @@ SHARE_OF_RELAXED, SHARE_OF_CLOSEST = 0.2, 0.5
 class Effort:
     """An account of work. A part of it is an account, too; work that a part doesn't use stays with the whole."""
 
-    def __init__(self, columns: int, whole: "Effort | None" = None, topic_flows: int = 0) -> None:
-        self._left, self._whole, self.topic_flows = columns, whole, topic_flows
+    def __init__(self, columns: int, total: "Effort | None" = None, topic_flows: int = 0) -> None:
+        self._left, self._total, self.topic_flows = columns, total, topic_flows
 
     @classmethod
-    def of(cls, worth: WorkLimit, columns: int) -> Self:
+    def of(cls, work: WorkLimit, columns: int) -> Self:
         """The account of a solve whose programs have so many columns."""
-        return cls(max(worth.columns, worth.programs * columns), None, worth.topic_flows)
+        return cls(max(work.columns, work.programs * columns), None, work.topic_flows)
 
     @property
     def left(self) -> int:
         """Columns that may still be solved."""
-        return self._left if self._whole is None else min(self._left, self._whole.left)
+        return self._left if self._total is None else min(self._left, self._total.left)
 
     @property
     def spent(self) -> bool:
@@ -172,8 +172,8 @@ class Effort:
     def spend(self, columns: int) -> None:
         """Charge for a solved program of so many columns."""
         self._left -= columns + min(_TIMES * columns, _MORE)
-        if self._whole is not None:
-            self._whole.spend(columns)
+        if self._total is not None:
+            self._total.spend(columns)
 
     def part(self, share: float) -> "Effort":
         """An account of a share of the work that is left."""

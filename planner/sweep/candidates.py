@@ -48,8 +48,8 @@ Strategy = Callable[[Problem, Candidate], Proposal]
 def _optimum(problem: Problem, candidate: Candidate, *, certify: bool) -> Proposal:
     """The plan that was asked for gets more work than the other plans of a sweep."""
     is_asked = candidate.seed == 0 and candidate.balance == problem.balance
-    worth = work_limits.FULL_WORK if is_asked else work_limits.LITTLE_WORK
-    return optimum.solve(problem, candidate.balance, candidate.seed, certify=certify, worth=worth)
+    work = work_limits.FULL_WORK if is_asked else work_limits.LITTLE_WORK
+    return optimum.solve(problem, candidate.balance, candidate.seed, certify=certify, work=work)
 
 
 def prove(problem: Problem, candidate: Candidate) -> Proposal:

@@ -87,7 +87,7 @@ def evaluate(case: GrowthCase) -> CaseRow:
     for variant in (without(problem), problem) if case.added else (without(problem),):
         with suppress(InfeasibleError):
             # The bound isn't shown, so proving it isn't worth much time.
-            rows.append(row_of(case, optimum.solve(variant, problem.balance, worth=LITTLE_WORK).assignment))
+            rows.append(row_of(case, optimum.solve(variant, problem.balance, work=LITTLE_WORK).assignment))
             if rows[-1]["first"] < 0:
                 break
     infeasible = {"case": case.name, "feasible": False}

@@ -204,7 +204,7 @@ def _plans(question: "_SizingQuestion", most: int) -> Iterator[tuple[_FirstLimit
     variants = ((problem, balance), (with_end, replace(balance, disk=NO_TOLERANCE)))
     for variant, variant_balance in variants[:most]:
         try:
-            solution = optimum.solve(replace(variant, balance=variant_balance), variant_balance, worth=NO_WORK)
+            solution = optimum.solve(replace(variant, balance=variant_balance), variant_balance, work=NO_WORK)
         except InfeasibleError:
             continue
         first_limit = question.first_limit(solution.assignment, leaders_after(problem, solution.assignment))

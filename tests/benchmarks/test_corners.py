@@ -97,7 +97,7 @@ def test_a_row_each(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_little_work_keeps_every_rule(seed: int) -> None:
     """If windows can't all be met and work is limited, a plan breaks no rule, and its bound is at most its bytes."""
     problem = of(SMALL, seed)
-    plan = optimum.solve(problem, problem.balance, certify=True, worth=WorkLimit(1, 0))
+    plan = optimum.solve(problem, problem.balance, certify=True, work=WorkLimit(1, 0))
     held = plan.assignment[:, :, None] == problem.replicas[:, None, :]
     copied = ((plan.assignment >= 0) & ~held.any(axis=2)).sum(axis=1)
     assert () == independent_check.check(problem, plan.assignment)

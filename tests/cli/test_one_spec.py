@@ -276,7 +276,7 @@ def test_growth_is_planned_with_little_work(monkeypatch):
     monkeypatch.setattr(
         brokers_for_growth.optimum,
         "solve",
-        lambda *args, worth: asked.append(worth) or original(*args, worth=worth),
+        lambda *args, work: asked.append(work) or original(*args, work=work),
     )
     data = DATA / "growth" / "spec.yaml"
     _, case, *_ = growth.cases(reading.load(data), 12)

@@ -55,7 +55,7 @@ def test_less_work_proves_no_more_and_never_wrongly() -> None:
     """Less work proves a lower bound and finds no better plan; more work brings them within 0.1 %."""
     case = cases.to_spec(cases.make("skewed-sizes", "y5"))
     problem = replace(build_problem.build(case), balance=Balance(disk=Tolerance("percent", 2)))
-    little, much = (optimum.solve(problem, problem.balance, worth=each) for each in (WorkLimit(100_000, 1), FULL_WORK))
+    little, much = (optimum.solve(problem, problem.balance, work=each) for each in (WorkLimit(100_000, 1), FULL_WORK))
     assert little.least_bytes <= much.least_bytes
     assert _moved(problem, much) <= _moved(problem, little)
     assert much.least_bytes <= _moved(problem, much) <= much.least_bytes * 1.001
@@ -66,7 +66,7 @@ def test_the_same_work_finds_the_same_plan() -> None:
     """The same amount of work finds the same plan and bound, independent of time."""
     case = cases.to_spec(cases.make("skewed-sizes", "x4"))
     problem = replace(build_problem.build(case), balance=Balance(disk=Tolerance("percent", 2)))
-    first, second = (optimum.solve(problem, problem.balance, worth=WorkLimit(500_000, 10)) for _ in range(2))
+    first, second = (optimum.solve(problem, problem.balance, work=WorkLimit(500_000, 10)) for _ in range(2))
     assert first.assignment.tolist() == second.assignment.tolist()
     assert first.least_bytes == second.least_bytes
 

@@ -94,13 +94,13 @@ def as_json(section: Section) -> dict[str, Any]:
 
 def identified(plan: Plan) -> Plan:
     """The plan with its id, the SHA-256 of its canonical JSON without the id; PlannerError for an impossible value."""
-    made = msgspec.structs.replace(plan, plan_id=_NO_ID)
-    data = _written(made)
+    unidentified = msgspec.structs.replace(plan, plan_id=_NO_ID)
+    data = _written(unidentified)
     try:
         _DECODER.decode(data)
     except msgspec.ValidationError as error:
         raise PlannerError(f"the plan can't be written: {next(misfits(json.loads(data)), error)}") from error
-    return msgspec.structs.replace(made, plan_id=_id_of(data))
+    return msgspec.structs.replace(unidentified, plan_id=_id_of(data))
 
 
 def _id_of(written: bytes) -> str:
@@ -113,10 +113,10 @@ def _id_of(written: bytes) -> str:
 def _written(plan: Plan) -> bytes:
     data = msgspec.json.format(msgspec.json.encode(plan, order="sorted"), indent=1) + b"\n"
     if b"0.0000" in data or _EXPONENT.search(data):
-        data = _FLOAT.sub(lambda found: repr(float(found[0])).encode(), data)
+        data = _FLOAT.sub(lambda match: repr(float(match[0])).encode(), data)
     if not data.isascii() or b"\x7f" in data:
         # Outside of its strings JSON has none of these characters.
-        data = _BEYOND_ASCII.sub(lambda found: escaped(found[0]), data.decode()).encode()
+        data = _BEYOND_ASCII.sub(lambda match: escaped(match[0]), data.decode()).encode()
     return data
 
 
@@ -177,12 +177,12 @@ def _misfits(value: Any, kind: types.Type, path: str) -> Iterator[_Misfit]:
     members = [_bare(each) for each in kind.types] if isinstance(kind, types.UnionType) else [kind]
     # True and False are numbers in Python.
     alike = (each for each in members if isinstance(value, bool) is isinstance(each, types.BoolType))
-    found = next((each for each in alike if isinstance(value, JSON_TYPES[type(each)][1])), None)
-    match found:
+    member = next((each for each in alike if isinstance(value, JSON_TYPES[type(each)][1])), None)
+    match member:
         case None:
             yield _Misfit(path, shown(value), " or ".join(dict.fromkeys(map(_name, members))))
         case types.StructType():
-            yield from _in_object(value, found, path)
+            yield from _in_object(value, member, path)
         case types.DictType(key_type=key_type, value_type=value_type):
             for key, each in value.items():
                 yield from _misfits(key, key_type, f"{path}.{_shown_key(key)}")
@@ -194,7 +194,7 @@ def _misfits(value: Any, kind: types.Type, path: str) -> Iterator[_Misfit]:
             for at, each in rows:
                 yield from _misfits(each, item_type, f"{path}[{at}]")
         case _:
-            if allowed := _refused(value, found):
+            if allowed := _refused(value, member):
                 yield _Misfit(path, shown(value), allowed)
 
 

@@ -167,12 +167,12 @@ class Plan(Section, frozen=True, kw_only=True):
     @property
     def replica_lists(self) -> dict[tuple[str, int], tuple[int, ...]]:
         """The replicas of the partitions that it changes or makes, by topic and partition."""
-        made = {
+        new_lists = {
             (new.topic, number): replicas
             for new in self.new_topics
             for number, replicas in enumerate(new.replicas, new.partitions_before)
         }
-        return {row.key: row.replicas for row in self.partitions} | made
+        return {row.key: row.replicas for row in self.partitions} | new_lists
 
     @property
     def declared_topics(self) -> dict[str, cluster_types.DeclaredTopic]:

@@ -58,8 +58,8 @@ def attainable(layout: Layout, cells: min_cost_flow.Windowed) -> bool:
     """False if a topic's window on a broker asks for more replicas than could stay, and none may enter."""
     if layout.forbidden is None:
         return True
-    enough = cells.low.reshape(layout.forbidden.shape) <= layout.home_cells
-    return bool(enough[layout.forbidden].all())
+    is_reachable = cells.low.reshape(layout.forbidden.shape) <= layout.home_cells
+    return bool(is_reachable[layout.forbidden].all())
 
 
 def may_take(layout: Layout, spare: LongArray) -> tuple[LongArray, LongArray]:

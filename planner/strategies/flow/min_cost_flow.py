@@ -287,10 +287,10 @@ def _at_finest(plain: Arcs, solve_at: Callable[[Arcs], Flow | None]) -> Flow | N
     raise AssertionError("costs of nothing always fit")
 
 
-def _raised_until(solve_at: Callable[[int], Flow | None], enough: Callable[[Flow], bool], factor: int) -> Flow | None:
+def _raised_until(solve_at: Callable[[int], Flow | None], suits: Callable[[Flow], bool], factor: int) -> Flow | None:
     while True:
         flow = solve_at(factor)
-        if flow is None or enough(flow):
+        if flow is None or suits(flow):
             return flow
         factor *= 16
 

@@ -96,7 +96,7 @@ def test_large_placements_copy_less_with_plans_of_topics(monkeypatch: pytest.Mon
     problem = skewed(40, 12)
     copied = {}
     for worth in (FULL_WORK, FULL_WORK._replace(topic_flows=0)):
-        found = optimum.solve(problem, problem.balance, worth=worth)
+        found = optimum.solve(problem, problem.balance, work=worth)
         assert () == independent_check.check(problem, found.assignment)
         layout = lay_out(problem, 0)
         on, today = on_brokers(layout, found.assignment), on_brokers(layout, problem.replicas)
