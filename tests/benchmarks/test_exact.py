@@ -87,7 +87,7 @@ def test_the_excess_that_is_told_is_the_least_or_less() -> None:
     assert certificate is not None
     assert certificate.outside is not None
     told = lagrangian_bound.least_outside(certificate.facts, certificate.outside)
-    assert 0 < told.loads <= certificate.outside.allowed.loads
+    assert 0 < told.loads <= certificate.outside.slack.loads
 
 
 def test_the_solver_agrees_with_trying_every_plan() -> None:

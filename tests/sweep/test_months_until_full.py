@@ -54,7 +54,7 @@ def slowly(spec: Spec, problem: Problem, assignment: IntArray, months: int) -> i
     """The first month with a broker that is too full, counted replica by replica."""
     ahead = forecast(spec, problem, topics_after(spec))
     for month in range(months + 1):
-        sizes, held = ahead.at(month).size_bytes.tolist(), [0] * len(problem.broker_ids)
+        sizes, held = ahead.in_month(month).size_bytes.tolist(), [0] * len(problem.broker_ids)
         for size, brokers in zip(sizes, assignment.tolist(), strict=True):
             for broker in brokers:
                 held[broker] += size if broker >= 0 else 0
@@ -133,7 +133,7 @@ def test_months_are_a_gate() -> None:
     kept = next(row for row in plan.limits if row.key == "limits.months_until_full")
     assert (3, 3, False) == (kept.limit, kept.value, kept.crossed)
     row = next(row for row in summary.measures(plan).rows if row.name == "months until a disk is full")
-    assert (Quantity(3, "months"), "3", "at least 3", "") == (row.today, row.plan, row.allowed, row.but)
+    assert (Quantity(3, "months"), "3", "at least 3", "") == (row.today, row.plan, row.allowed, row.remark)
     with pytest.raises(RefusedPlanError) as refused:
         plan_of(asked(limits=SpecLimits(months_until_full=4, replicas_moved=100)))
     assert "limits.months_until_full: the plan lasts 3 months, allowed: at least 4 months" in str(refused.value)

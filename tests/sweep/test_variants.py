@@ -105,7 +105,7 @@ def test_the_most_even_within_bytes(most: int) -> None:
     fitting = [row["imbalance_ppm"] for row in rows_of(asked) if row["bytes_moved"] <= most]
     assert chosen.row["bytes_moved"] <= most
     assert chosen.row["imbalance_ppm"] <= min(fitting)
-    assert f"copies at most {most}".replace("1000", "1 kB") in chosen.why
+    assert f"copies at most {most}".replace("1000", "1 kB") in chosen.reason
 
 
 @pytest.mark.slow
