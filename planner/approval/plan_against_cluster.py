@@ -86,12 +86,17 @@ class Fit:
 
 def fit(plan: Plan, now: ClusterNow) -> Fit:
     """Compares a plan with the cluster as it is now."""
-    view = PlanOnCluster(plan, now)
+    compared = PlanOnCluster(plan, now)
     conflicts = (Difference("sources", "the state", each, refuses=False) for each in now.disagreements)
     differences = chain(
-        conflicts, broker_differences(view), _partitions(view), _new_partitions(view), _topics(view), _out_of_sync(view)
+        conflicts,
+        broker_differences(compared),
+        _partitions(compared),
+        _new_partitions(compared),
+        _topics(compared),
+        _out_of_sync(compared),
     )
-    return Fit(tuple(differences), view.standings, view.moving, now.racks is not None)
+    return Fit(tuple(differences), compared.standings, compared.moving, now.racks is not None)
 
 
 @dataclass(frozen=True)
@@ -179,37 +184,39 @@ def lists_path(states: Iterable[tuple[int, ...]]) -> str:
     return " → ".join(dict.fromkeys(map(replica_list, states)))
 
 
-def broker_differences(view: PlanOnCluster) -> Iterator[Difference]:
+def broker_differences(compared: PlanOnCluster) -> Iterator[Difference]:
     """Brokers of the plan that lack a log dir, aren't live or are in another rack, and brokers unknown to the plan."""
-    usable = {broker: {each.path for each in dirs if each.error is None} for broker, dirs in view.now.log_dirs.brokers}
-    for broker, paths in ansible_vars.log_dirs(view.plan).get("apply", {}).items():
+    usable = {
+        broker: {each.path for each in dirs if each.error is None} for broker, dirs in compared.now.log_dirs.brokers
+    }
+    for broker, paths in ansible_vars.log_dirs(compared.plan).get("apply", {}).items():
         for path in sorted(set(paths) - usable.get(broker, set(paths))):
             yield Difference("log_dir", f"broker {broker}", f"has no usable log dir {path}; the plan counts on it")
-    racks = view.now.racks
+    racks = compared.now.racks
     if racks is None:
         return
-    for broker in ansible_vars.staying(view.plan)["apply"]:
+    for broker in ansible_vars.staying(compared.plan)["apply"]:
         if broker not in racks:
             yield Difference("broker", f"broker {broker}", "isn't live; the plan counts on it")
-    for broker, rack in ansible_vars.racks(view.plan).items():
+    for broker, rack in ansible_vars.racks(compared.plan).items():
         if broker in racks and racks[broker] != rack:
             rack_text = "no rack" if racks[broker] is None else f"rack {racks[broker]}"
             yield Difference("rack", f"broker {broker}", f"is in {rack_text}; the plan counts on rack {rack}")
-    for broker in sorted(racks.keys() - {broker.id for broker in view.plan.brokers}):
+    for broker in sorted(racks.keys() - {broker.id for broker in compared.plan.brokers}):
         yield Difference("broker", f"broker {broker}", "is new; the plan doesn't know it", refuses=False)
 
 
-def _partitions(view: PlanOnCluster) -> Iterator[Difference]:
+def _partitions(compared: PlanOnCluster) -> Iterator[Difference]:
     """Partitions that others reassign; the plan's that are elsewhere, reordered, or unmoved with another leader."""
-    for key in sorted(view.now.moving):
-        if not view.is_by_plan(key):
-            target = f" to {replica_list(partition.replicas)}" if (partition := view.partition(key)) else ""
+    for key in sorted(compared.now.moving):
+        if not compared.is_by_plan(key):
+            target = f" to {replica_list(partition.replicas)}" if (partition := compared.partition(key)) else ""
             yield Difference("reassignment", partition_name(*key), f"is being reassigned{target}, but not by the plan")
-    for key, standing in view.standings.items():
-        partition, name = view.partition(key), partition_name(*key)
-        if partition is None or (key in view.now.moving and not view.is_by_plan(key)):
+    for key, standing in compared.standings.items():
+        partition, name = compared.partition(key), partition_name(*key)
+        if partition is None or (key in compared.now.moving and not compared.is_by_plan(key)):
             continue
-        replicas, states, was = replica_list(partition.replicas), view.states[key], view.rows[key].leader_before
+        replicas, states, was = replica_list(partition.replicas), compared.states[key], compared.rows[key].leader_before
         if standing is Standing.ELSEWHERE:
             yield Difference(
                 "replicas", name, f"has replicas {replicas}; the plan was made from {replica_list(states[0])}"
@@ -222,10 +229,10 @@ def _partitions(view: PlanOnCluster) -> Iterator[Difference]:
             yield Difference("leader", name, f"is led by {now}, not by {before}", refuses=False)
 
 
-def _new_partitions(view: PlanOnCluster) -> Iterator[Difference]:
+def _new_partitions(compared: PlanOnCluster) -> Iterator[Difference]:
     """Topics to get new partitions, if they are neither as before the plan nor as planned."""
-    for name, new in view.new_by_topic.items():
-        topic = view.now.topics.get(name)
+    for name, new in compared.new_by_topic.items():
+        topic = compared.now.topics.get(name)
         if standing_of_new(new, topic) is None:
             count = len(topic.partitions) if topic else 0
             planned = f"planned from {new.partitions_before} to {new.partitions}"
@@ -242,48 +249,51 @@ def standing_of_new(new: NewPartitionsRow, topic: Topic | None) -> Standing | No
     return Standing.THERE if is_as_planned else None
 
 
-def _topics(view: PlanOnCluster) -> Iterator[Difference]:
+def _topics(compared: PlanOnCluster) -> Iterator[Difference]:
     """Topics that are gone, are new, or have another number of partitions than the plan knows."""
-    plan_topics = {topic.name: topic for topic in view.plan.topics}
-    planned = Counter(topic for topic, _ in view.rows)
+    plan_topics = {topic.name: topic for topic in compared.plan.topics}
+    planned = Counter(topic for topic, _ in compared.rows)
     for name, topic in plan_topics.items():
-        if name in view.new_by_topic and name not in planned:
+        if name in compared.new_by_topic and name not in planned:
             continue
-        today = view.now.topics.get(name)
+        today = compared.now.topics.get(name)
         if today is None or today.deleting:
             reason = "is gone" if today is None else "is marked for deletion"
             in_plan = f"; the plan has {counted(planned[name], 'partition')} of it" if planned[name] else ""
             yield Difference("topic", name, reason + in_plan, refuses=bool(planned[name]))
-        elif name not in view.new_by_topic and len(today.partitions) != topic.partitions:
+        elif name not in compared.new_by_topic and len(today.partitions) != topic.partitions:
             count, before, factor = len(today.partitions), topic.partitions, topic.replication_factor
-            stranded = _left_behind(view, today, before)
+            stranded = _left_behind(compared, today, before)
             # If a plan leaves a topic with different replication factors, it doesn't change the whole topic.
             resized = factor is not None and set(topic.replication_factor_before) != {factor}
             unresized = f"; those keep another replication factor than {factor}" if resized and count > before else ""
             message = f"has {counted(count, 'partition')}, {before:,} when the plan was made{stranded or unresized}"
             yield Difference("partitions", name, message, refuses=count < before or bool(stranded) or resized)
-    for name in sorted(view.now.topics.keys() - plan_topics.keys()):
-        stranded = _left_behind(view, view.now.topics[name], 0)
+    for name in sorted(compared.now.topics.keys() - plan_topics.keys()):
+        stranded = _left_behind(compared, compared.now.topics[name], 0)
         yield Difference("topic", name, f"is new{stranded}", refuses=bool(stranded))
 
 
-def _left_behind(view: PlanOnCluster, topic: Topic, first: int) -> str:
+def _left_behind(compared: PlanOnCluster, topic: Topic, first: int) -> str:
     """A phrase on the partitions from `first` on that are on brokers that the plan removes; empty if none are."""
-    brokers = {broker for each in topic.partitions[first:] for broker in each.replicas if broker in view.leaving}
+    brokers = {broker for each in topic.partitions[first:] for broker in each.replicas if broker in compared.leaving}
     names = ", ".join(f"broker {each}" for each in sorted(brokers))
     return f"; it has replicas on {names}, which the change removes" if brokers else ""
 
 
-def _out_of_sync(view: PlanOnCluster) -> Iterator[Difference]:
+def _out_of_sync(compared: PlanOnCluster) -> Iterator[Difference]:
     """Partitions with replicas out of sync, as the role checks. Replicas on brokers that leave may be out of sync, and
     so may partitions that had no leader when the plan was made: their batches wait.
     """
-    waiting = {name for names in ansible_vars.leaderless(view.plan).values() for name in names}
-    for topic in view.now.topics.values():
+    waiting = {name for names in ansible_vars.leaderless(compared.plan).values() for name in names}
+    for topic in compared.now.topics.values():
         for each in topic.partitions:
             if each.isr is None or len(each.isr) == len(each.replicas):
                 continue
-            if partition_name(topic.name, each.id) not in waiting and set(each.replicas) - set(each.isr) - view.leaving:
+            if (
+                partition_name(topic.name, each.id) not in waiting
+                and set(each.replicas) - set(each.isr) - compared.leaving
+            ):
                 in_sync = replica_list(each.isr) or "none"
                 message = f"has replicas {replica_list(each.replicas)}, in sync: {in_sync}; wait for the others"
                 yield Difference("isr", f"{topic.name}-{each.id}", message)

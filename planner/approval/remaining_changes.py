@@ -65,32 +65,32 @@ def changes_left(plan: Plan, now: ClusterNow, *, leave_moved: bool = False) -> R
 
     StalePlanError for missing state; or with all partitions that others reassign now, have moved, or have created.
     """
-    view = PlanOnCluster(plan, now)
-    _require_known(view)
+    compared = PlanOnCluster(plan, now)
+    _require_known(compared)
     # On the brokers of no step of the plan; the order of the brokers doesn't matter.
-    elsewhere = [key for key, standing in view.standings.items() if standing is Standing.ELSEWHERE]
+    elsewhere = [key for key, standing in compared.standings.items() if standing is Standing.ELSEWHERE]
     strangers = {
         key: f"{'is being reassigned to' if key in now.moving else 'has replicas'} {replica_list(partition.replicas)}; "
-        f"the plan's lists are {lists_path(view.states[key])}"
+        f"the plan's lists are {lists_path(compared.states[key])}"
         for key in elsewhere
-        if (partition := view.partition(key)) is not None
+        if (partition := compared.partition(key)) is not None
     }
     new_strangers = {
-        name: "it is gone" if view.lost_topic(name) else "it has others"
-        for name, new in view.new_by_topic.items()
-        if view.lost_topic(name) or standing_of_new(new, now.topics.get(name)) is None
+        name: "it is gone" if compared.lost_topic(name) else "it has others"
+        for name, new in compared.new_by_topic.items()
+        if compared.lost_topic(name) or standing_of_new(new, now.topics.get(name)) is None
     }
-    foreign = [cluster.partition_name(*key) for key in sorted(now.moving - view.rows.keys())]
+    foreign = [cluster.partition_name(*key) for key in sorted(now.moving - compared.rows.keys())]
     _refuse([f"{name} is being reassigned, but not by the plan; wait until that ends" for name in foreign])
     if not leave_moved:
         _refuse([f"{cluster.partition_name(*key)} {why}" for key, why in strangers.items()])
-        other_topics = [name for name in new_strangers if not view.lost_topic(name)]
+        other_topics = [name for name in new_strangers if not compared.lost_topic(name)]
         _refuse([f"{name} has other partitions than the plan wants to make" for name in other_topics])
-    gone = {key: "it is gone" for key, standing in view.standings.items() if standing is Standing.GONE}
-    remaining = {key: row for key, row in view.rows.items() if key not in gone and key not in strangers}
-    changes = [change for row in remaining.values() if (change := _change(view, row)).reassigned or change.elects]
-    to_create, dropped_topics = _not_created(view, new_strangers)
-    wait = f"{counted(view.moving, 'partition')} of the plan still being reassigned: wait until they are in place"
+    gone = {key: "it is gone" for key, standing in compared.standings.items() if standing is Standing.GONE}
+    remaining = {key: row for key, row in compared.rows.items() if key not in gone and key not in strangers}
+    changes = [change for row in remaining.values() if (change := _change(compared, row)).reassigned or change.elects]
+    to_create, dropped_topics = _not_created(compared, new_strangers)
+    wait = f"{counted(compared.moving, 'partition')} of the plan still being reassigned: wait until they are in place"
     return RemainingChanges(
         changes=tuple(sorted(changes, key=lambda change: change.key)),
         targets={key: row.replicas for key, row in remaining.items()},
@@ -100,7 +100,7 @@ def changes_left(plan: Plan, now: ClusterNow, *, leave_moved: bool = False) -> R
             *dropped_topics,
         ),
         in_place=len(remaining) - len(changes),
-        notes=(wait,) if view.moving else (),
+        notes=(wait,) if compared.moving else (),
     )
 
 
@@ -113,9 +113,9 @@ def _refuse(lines: Sequence[str]) -> None:
         )
 
 
-def _require_known(view: PlanOnCluster) -> None:
+def _require_known(compared: PlanOnCluster) -> None:
     """StalePlanError if sizes or log dirs that the plan needs are unknown, or brokers aren't as planned."""
-    plan, now = view.plan, view.now
+    plan, now = compared.plan, compared.now
     allowed = "allowed: one more --state, with the output of kafka-log-dirs --describe"
     if plan.cluster.sizes_known and now.sizes is None:
         raise StalePlanError(f"the plan counts bytes, but the state has no sizes; {allowed}")
@@ -124,22 +124,22 @@ def _require_known(view: PlanOnCluster) -> None:
     needed = {broker for row in plan.partitions for broker in row.replicas}
     if now.racks is not None and (absent := needed - now.racks.keys()):
         raise StalePlanError(f"not live: {brokers(absent)}; the plan's target needs all of its brokers; plan again")
-    if differences := [str(each) for each in broker_differences(view) if each.kind in ("rack", "log_dir")]:
+    if differences := [str(each) for each in broker_differences(compared) if each.kind in ("rack", "log_dir")]:
         raise StalePlanError(f"{'; '.join(differences)}; plan again")
 
 
-def _change(view: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:
+def _change(compared: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:
     """What is left to do for one existing partition."""
-    partition = view.partition(row.key)
+    partition = compared.partition(row.key)
     assert partition is not None
-    before, after = _log_dirs(view, row, partition)
+    before, after = _log_dirs(compared, row, partition)
     return cluster.PartitionChange(
         topic=row.topic,
         partition=row.partition,
         before=partition.replicas,
         after=row.replicas,
         leader_before=partition.leader,
-        size_bytes=(view.now.sizes or {}).get(row.key, row.size_bytes),
+        size_bytes=(compared.now.sizes or {}).get(row.key, row.size_bytes),
         reason=row.reason,
         bytes_in_per_sec=row.bytes_in_per_sec or 0,
         log_dirs_before=before,
@@ -148,12 +148,12 @@ def _change(view: PlanOnCluster, row: PartitionRow) -> cluster.PartitionChange:
 
 
 def _log_dirs(
-    view: PlanOnCluster, row: PartitionRow, partition: cluster.Partition
+    compared: PlanOnCluster, row: PartitionRow, partition: cluster.Partition
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Log dirs before and after: `any` if a replica is already in its planned log dir; empty if none are planned."""
     if row.log_dirs is None:
         return (), ()
-    dirs = {broker: path for broker in partition.replicas if (path := view.log_dir_of.get((*row.key, broker)))}
+    dirs = {broker: path for broker in partition.replicas if (path := compared.log_dir_of.get((*row.key, broker)))}
     planned_dirs = zip(row.replicas, row.log_dirs, strict=True)
     after = {broker: cluster.ANY if dirs.get(broker) == path else path for broker, path in planned_dirs}
     staying = {broker for broker, path in after.items() if path == cluster.ANY}
@@ -162,15 +162,15 @@ def _log_dirs(
 
 
 def _not_created(
-    view: PlanOnCluster, strangers: Mapping[str, str]
+    compared: PlanOnCluster, strangers: Mapping[str, str]
 ) -> tuple[dict[cluster.PartitionKey, tuple[int, ...]], list[DroppedRow]]:
     """The replica lists of new partitions that are still to be created, and the topics that no longer get any."""
     to_create: dict[cluster.PartitionKey, tuple[int, ...]] = {}
     dropped: list[DroppedRow] = []
-    for name, new in view.new_by_topic.items():
+    for name, new in compared.new_by_topic.items():
         if name in strangers:
             dropped.append(DroppedRow(topic=name, partition=None, why=f"its new partitions: {strangers[name]}"))
-        elif standing_of_new(new, view.now.topics.get(name)) is Standing.FOUND:
+        elif standing_of_new(new, compared.now.topics.get(name)) is Standing.FOUND:
             to_create |= {(name, index): replicas for index, replicas in enumerate(new.replicas, new.partitions_before)}
     return to_create, dropped
 
