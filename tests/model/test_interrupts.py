@@ -44,7 +44,7 @@ def test_a_signal_is_raised_once_and_counted_as_shells_do() -> None:
 
 
 def test_a_step_that_must_be_whole_ends_first() -> None:
-    """A signal during a `held` step is raised after the step."""
+    """A signal during a delayed step is raised after the step."""
     steps = []
 
     def whole() -> None:
@@ -81,8 +81,8 @@ def run(code: str, number: int) -> tuple[int, str]:
 
 SWALLOWS = """
 import time
-from planner.model.interrupts import watched
-with watched() as watch:
+from planner.model.interrupts import interruptible
+with interruptible() as watch:
     while True:
         try:
             print("ready", flush=True)
@@ -328,7 +328,7 @@ def page_faults(*words: str, **environment: str) -> int:
 
 @pytest.mark.slow
 def test_freed_memory_is_kept_for_the_next_array() -> None:
-    """With `keep_freed`, freed memory is reused, with less than a tenth of the page faults."""
+    """With `keep_freed_memory`, freed memory is reused, with less than a tenth of the page faults."""
     assert GLIBC == interrupts.keep_freed_memory()
     assert page_faults("keep") < page_faults() / 10 or not GLIBC
 
