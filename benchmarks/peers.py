@@ -85,7 +85,7 @@ def reported_minutes() -> tuple[int, int]:
 
 
 def entries(bytes_by_case: dict[str, int]) -> Entries:
-    """Every published plan of the cases in `ours`, compared with the bytes that our plan moves."""
+    """Every published plan of the cases in `bytes_by_case`, compared with the bytes that our plan moves."""
     yield from ("## Published plans", "", *head(_COLUMNS))
     for case, bytes_moved in bytes_by_case.items():
         for peer in peers(case):

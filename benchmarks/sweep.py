@@ -148,7 +148,7 @@ def _timing(job: str, workers: int, cost: SparkCost, result: SweepResult) -> Tim
 
 
 def _cells(timing: Timing, first_timing: Timing | None) -> tuple[str, ...]:
-    """The cells of a row; `first` is the timing with one worker, None in the row without Spark."""
+    """The cells of a row; `first_timing` is with one worker, None in the row without Spark."""
     scaled = first_timing or timing
     return (
         f"{timing.candidates:,}, {timing.job}",

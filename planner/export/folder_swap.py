@@ -1,8 +1,8 @@
 """Replaces a folder by a new one: exchanges their names if the system can, or else renames both.
 
 The new folder is built in a staging folder beside the old one. A journal in the staging folder records which folder is
-new, and the files of the old one. With the journal, `settle` completes a swap that was killed at any moment, and keeps
-files that were changed meanwhile; it also ends every swap that wasn't killed.
+new, and the files of the old one. With the journal, `complete_swap` completes a swap that was killed at any moment, and
+keeps files that were changed meanwhile; it also ends every swap that wasn't killed.
 """
 
 import contextlib

@@ -356,8 +356,8 @@ def hours_of_partitions(problem: Problem, week: WeekOfLoad) -> LongArray:
 def hours_of_brokers(problem: Problem, hours: LongArray, replicas: IntArray, leaders: IntArray) -> LongArray:
     """(2, B, 168): bytes/s in and out of every broker under replicas (P, W) and leaders (P,); -1 is none.
 
-    `hours` come from `of_partitions`. As in `broker_loads`, every replica receives what producers write, and the leader
-    sends that to each follower and also what consumers read.
+    `hours` come from `hours_of_partitions`. As in `broker_loads`, every replica receives what producers write, and the
+    leader sends that to each follower and also what consumers read.
     """
     loads = np.zeros((2, len(problem.broker_ids), HOURS_OF_WEEK), dtype=np.int64)
     for position in replicas.T:

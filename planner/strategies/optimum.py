@@ -157,7 +157,7 @@ def solve(
 ) -> Proposal:
     """The optimum for a balance. If there are several plans of the same cost, different seeds give different ones.
 
-    `worth` limits the work if partitions are as large as the windows: with less of it the plan comes sooner, and its
+    `work` is the most to do if partitions are as large as the windows: with less of it the plan comes sooner, and its
     bound may prove less. InfeasibleError if no assignment keeps the replication factors on the target brokers.
     """
     return assign(problem, balance, seed, work, Shared()).proven(with_certificate=certify)

@@ -68,7 +68,7 @@ FAR_OUTSIDE = 10
 # Rows on each side of an exchange across topics that are tried against each other; fewer in large placements: 58,371
 # partitions on 122 brokers get into their windows in a fifth of the time, expand-big at a peer's balance in 52 s, not
 # 73 s, for 1e-7 more bytes; 17,858 on 60 brokers copy 7e-5 more.
-SAMPLED_ROWS = (200, 50)
+SAMPLED_ROWS, SAMPLED_ROWS_OF_LARGE = 200, 50
 # Rounds of polishing: without any, +0.47 % bytes on expand-mid with disks within 2 %, +0.002 % on no-racks.
 POLISH_ROUNDS = 8
 # In large placements, so many exchanges of two brokers are made at once, without a new search. With the limit below,

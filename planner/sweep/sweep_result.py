@@ -173,7 +173,7 @@ def sampled(numbers: LongArray, count: int) -> BoolArray:
 def kept_of_part(problem: Problem, candidates: Candidates, part: LongArray) -> LongArray:
     """The candidates of a part (COLUMNS, C) that the result needs, in the same order.
 
-    keep(a + b) equals keep(keep(a) + keep(b)), except for the order.
+    Parts may be cut anywhere: what is kept of two parts' kept candidates is what is kept of both parts, in any order.
     """
     if len(candidates) <= ALL_ROWS:
         return part

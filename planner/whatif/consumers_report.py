@@ -220,7 +220,7 @@ def _partition_counts(spec: Spec, grown: Mapping[str, int]) -> Iterator[Partitio
 
 
 def view(document: ConsumersDocument, *, planned: bool = True) -> View:
-    """A view of a plan's groups and keys, then of the sweep of members; `planned` as in `shown_of`."""
+    """A view of a plan's groups and keys, then of the sweep of members; `planned` as in `view_sections`."""
     swept = document.sweep
     sections = view_sections(document, planned=planned)
     sections += tuple(_sweep_section(group, swept.scenarios, document.unit) for group in swept.groups) if swept else ()

@@ -15,7 +15,7 @@ from planner.scoring.windows import Windows, opened
 from planner.strategies.flow.placement import as_wide
 from planner.strategies.flow.placement_network import Layout, windowed
 from planner.strategies.load_windows.byte_loads import ByteLoads
-from planner.strategies.work_limits import LARGE_PLACEMENT, SAMPLED_ROWS
+from planner.strategies.work_limits import LARGE_PLACEMENT, SAMPLED_ROWS, SAMPLED_ROWS_OF_LARGE
 
 
 class PartnerRows(NamedTuple):
@@ -83,7 +83,7 @@ def pairings(placement: SearchPlacement, broker: int, partners: IntArray, out: P
     theirs = _with_room(placement, brokers[1], broker, back.rows)
     out_alone = ours[_broker_room(placement, broker, partners)[out.partners[ours]]]
     back_alone = theirs[_broker_room(placement, partners, broker)[back.partners[theirs]]]
-    most = SAMPLED_ROWS[placement.on.size > LARGE_PLACEMENT]
+    most = SAMPLED_ROWS_OF_LARGE if placement.on.size > LARGE_PLACEMENT else SAMPLED_ROWS
     ours, theirs = ours[_sampled(out.partners[ours], most)], theirs[_sampled(back.partners[theirs], most)]
     first, second = _equal_pairs(out.partners[ours], back.partners[theirs])
     pairs = (

@@ -138,7 +138,8 @@ def test_of_many_rows_some_are_tried_across_topics(
     """Pairs across topics use one sampled row of each side, of which there may be fewer in large placements; pairs
     within a topic are all there.
     """
-    monkeypatch.setattr(local_search_state, "SAMPLED_ROWS", most)
+    monkeypatch.setattr(local_search_state, "SAMPLED_ROWS", most[0])
+    monkeypatch.setattr(local_search_state, "SAMPLED_ROWS_OF_LARGE", most[1])
     monkeypatch.setattr(local_search_state, "LARGE_PLACEMENT", large)
     (pairs,) = all_pairs(placement())
     assert [*WITHIN, (0, -1), (2, -1), (-1, 1), (-1, 3), (0, 1)] == pairs
