@@ -125,10 +125,10 @@ def _yield_nothing(*_: Any, **__: Any) -> Iterator[Any]:
 
 
 def _unrounded(
-    problem: Problem, layout: Layout, windows: Windows, loads: ByteLoads, effort: Effort
+    problem: Problem, layout: Layout, windows: Windows, loads: ByteLoads, effort: Effort, reachable: Windows
 ) -> Iterator[Rounded]:
     """Yields the linear program's prices with the cheapest flow at these prices, instead of its rounded solution."""
-    for rounded in roundings(problem, layout, windows, loads, effort):
+    for rounded in roundings(problem, layout, windows, loads, effort, reachable):
         steepest = _STEEPEST * loads.scales[:, None]
         prices = np.rint(rounded.prices.clip(-steepest, steepest) * GRAIN).astype(np.int64)
         yield rounded._replace(chosen=place(problem, priced(layout, loads, prices), windows).chosen)

@@ -17,6 +17,8 @@ from planner.strategies.flow import min_cost_flow
 
 # The unit of cost is the smallest partition's bytes divided by this: no plan's bytes are off by more than 0.001 %.
 _COST_RESOLUTION = 100_000
+# If tie-breaks don't fit beside costs in the finest unit, the unit rises to this part of the mean partition's bytes.
+_COARSER = 1e-6
 # The unit is one byte if all rows' costs together stay below this, because finer costs take longer to solve.
 _PLAIN_COSTS = 10**14
 # Costs stay this many times below the solver's limit, which leaves room for the prices of excess.
@@ -71,6 +73,7 @@ class Layout:
     topic_count: int
     cost_unit_bytes: int
     tie_scale: int
+    ties_beyond_scale: int
     kinds: IntArray
     forbidden: BoolArray | None
 
@@ -186,8 +189,10 @@ class Layout:
         return self.cost_unit_bytes / self.tie_scale if self.copy_bytes.any() else 1.0
 
     def bytes_of(self, cost: int) -> int:
-        """A flow's cost in bytes, rounded down, because costs are rounded down and tie-breaks don't count."""
-        return cost // self.tie_scale * self.cost_unit_bytes
+        """The bytes that any flow of this cost or more copies at least: costs are rounded down, and tie-breaks don't
+        count.
+        """
+        return max(cost - self.ties_beyond_scale, 0) // self.tie_scale * self.cost_unit_bytes
 
     def replicas_of(self, cost: int) -> int:
         """The replicas that enter brokers in a flow of this cost. -1 if some have bytes, which then count instead, or
@@ -213,7 +218,7 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
     fixed = np.where(to_place[:, None], -1, problem.replicas)
     nodes = len(rows) * (1 + len(rule.sizes)) + len(problem.topic_names) * (len(rule.sizes) + len(targets))
     is_new, largest = problem.is_new[rows], min_cost_flow.largest_cost(nodes + len(targets)) // room
-    unit, scale, enter = _costs(np.where(is_new, 0, size_bytes), factors, is_new, replaced, largest)
+    unit, scale, costs, ties = _costs(np.where(is_new, 0, size_bytes), factors, is_new, replaced, largest)
     return Layout(
         rows=rows,
         topics=problem.topic_of[rows],
@@ -223,8 +228,8 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         replaced=replaced,
         copy_bytes=np.where(is_new, 0, size_bytes),
         is_new=is_new,
-        keep_costs=np.where(replaced, (enter - enter % scale)[:, None], 0),
-        enter_costs=np.broadcast_to(enter[:, None], (len(rows), len(rule.sizes))),
+        keep_costs=np.where(replaced, costs[:, None], 0),
+        enter_costs=np.broadcast_to((costs + ties)[:, None], (len(rows), len(rule.sizes))),
         least=rule.least[rule.kinds[rows]],
         most=rule.most[rule.kinds[rows]],
         order=order.astype(np.int32),
@@ -238,6 +243,7 @@ def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
         topic_count=len(problem.topic_names),
         cost_unit_bytes=unit,
         tie_scale=scale,
+        ties_beyond_scale=max(int(ties @ factors) - scale + 1, 0),
         kinds=rule.kinds[rows],
         forbidden=None if problem.open_targets is None else ~problem.open_targets[:, order],
     )
@@ -258,21 +264,24 @@ def _home(problem: Problem, rows: IntArray, numbers: IntArray) -> tuple[IntArray
 
 def _costs(
     size_bytes: LongArray, factors: IntArray, is_new: BoolArray, replaced: BoolArray, largest: int
-) -> tuple[int, int, LongArray]:
-    """Bytes per unit of cost, the scale that leaves room for tie-breaks, and the cost (M,) of entering a broker.
+) -> tuple[int, int, LongArray, LongArray]:
+    """Bytes per unit of cost, the cost of a unit, the cost (M,) of a row's bytes, and 1 (M,) for rows with a tie-break.
 
-    A row without bytes, or with a replaced broker, pays one tie-break for entering another broker; a new partition pays
-    nothing. The unit is as fine as the resolution asks, and coarser only if the largest cost would exceed `largest //
-    _ROOM`.
+    A row without bytes, or with a replaced broker, pays a tie-break for entering another broker; a new partition pays
+    nothing. No cost exceeds `largest // _ROOM`. A unit costs more than all tie-breaks. If that makes units coarse, as
+    with thousands of empty partitions among large ones, it costs less: a unit counts less than the bytes do.
     """
+    largest = largest // _ROOM
     smallest = int(size_bytes[size_bytes > 0].min(initial=size_bytes.max(initial=0)))
     unit = max(1, min(smallest // _COST_RESOLUTION, int(size_bytes.max(initial=0)) * len(size_bytes) // _PLAIN_COSTS))
     while True:
         plain = size_bytes // unit
         tied = ((plain == 0) & ~is_new) | replaced.any(axis=1)
-        scale = 1 + int(factors[tied].sum())
-        if int(plain.max(initial=0)) * scale <= largest // _ROOM:
-            return unit, scale, plain * scale + tied
+        scale, most = 1 + int(factors[tied].sum()), int(plain.max(initial=0))
+        if scale * most > largest >= most and unit >= _COARSER * size_bytes.mean():
+            scale = largest // most
+        if scale * most <= largest:
+            return unit, scale, plain * scale, tied.astype(np.int64)
         unit *= 2
 
 

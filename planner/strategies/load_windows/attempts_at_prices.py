@@ -103,7 +103,8 @@ def in_units(prices: LongArray, factor: int, unit: int, scale: int) -> ExactArra
 @dataclass(frozen=True, eq=False)
 class Task:
     """The input of every attempt. `effort`: the work that may be done, None: only that of `balanced_placement._quick`.
-    `slack`: how far outside of their windows plans may be, None: not at all.
+    `slack`: how far outside of their windows plans may be, None: not at all. `reachable`: the windows; those of counts
+    are widened if they can't all hold.
     """
 
     problem: Problem
@@ -114,6 +115,7 @@ class Task:
     search: SearchState
     effort: Effort | None
     slack: Allowed | None
+    reachable: Windows
 
     def placement(self, chosen: IntArray) -> SearchPlacement:
         """Rows of replicas (M, W), as brokers of the problem, as the start of a local search."""

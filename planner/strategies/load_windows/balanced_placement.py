@@ -67,9 +67,8 @@ from planner.strategies.work_limits import (
 
 
 def relax_windows(task: Task, none_outside: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[Best, Case | None]:
-    """The cheapest placement with the least outside, and cases that prove how much is outside at least.
-
-    `none_outside`: the windows, with nothing allowed outside. The plan is outside of them; the bound may be any bound.
+    """The cheapest placement with the least outside, and cases that prove how much is outside at least. `none_outside`:
+    the windows, with nothing allowed outside. The plan is outside of them; the bound may be any bound.
     """
     base = replace(bound.proof, parts=())
     some_too_large, effort = task.loads.too_large(), task.effort
@@ -81,7 +80,7 @@ def relax_windows(task: Task, none_outside: Allowed, plan: PlacedPlan, bound: Bo
     prices = None
     if no_cases and not _is_best(task, none_outside, closest, base):
         # The prices of a program that may leave as much outside as the plan does.
-        close_prices = price_program.byte_prices(task.layout, task.windows, task.loads, closest.outside)
+        close_prices = price_program.byte_prices(task.layout, task.reachable, task.loads, closest.outside)
         prices = None if close_prices is None else whole_prices(task, close_prices)
     if prices is not None and (priced := at_prices(task, prices)) is not None:
         nearer = _finish(task, task.placement(priced.placed.chosen), prices, None)
@@ -195,7 +194,8 @@ def balance_loads(
     none_outside = no_slack(layout, windows, no_open_windows(problem, problem.balance, layout.topic_count), loads)
     replicas_outside = slack_of(layout, none_outside, loads, placed.chosen).replicas
     slack = replace(none_outside, replicas=replicas_outside) if replicas_outside else None
-    task = Task(problem, layout, windows, loads, facts, of_layout(layout, bounds, facts.costs, loads), effort, slack)
+    search = of_layout(layout, bounds, facts.costs, loads)
+    task = Task(problem, layout, windows, loads, facts, search, effort, slack, widened(layout, windows, placed))
     if tied is not None:
         return _spread_for_free(task, task.placement(tied.chosen))
     best, as_is = _without_prices(task, placed) if best_so_far is None else (best_so_far, False)
@@ -295,7 +295,8 @@ def _thorough(task: Task, _: Placed, best: Best) -> _PlansAndBounds:
     if task.effort is None or (by_cases and best.within(CLOSE_BY_CASES)):
         return
     prices = None
-    for exact_prices, chosen in roundings(task.problem, task.layout, task.windows, task.loads, task.effort):
+    by_shares = roundings(task.problem, task.layout, task.windows, task.loads, task.effort, task.reachable)
+    for exact_prices, chosen in by_shares:
         if prices is None:
             prices = whole_prices(task, exact_prices)
             priced = at_prices(task, prices)
@@ -303,7 +304,7 @@ def _thorough(task: Task, _: Placed, best: Best) -> _PlansAndBounds:
         yield _finish(task, task.placement(chosen), prices, best.bound), best.bound
     if prices is not None or task.effort.spent:
         return
-    if (close_prices := price_program.byte_prices(task.layout, task.windows, task.loads)) is None:
+    if (close_prices := price_program.byte_prices(task.layout, task.reachable, task.loads)) is None:
         return
     prices = whole_prices(task, close_prices)
     if (priced := at_prices(task, prices)) is None:
@@ -392,9 +393,8 @@ def _is_large(task: Task) -> bool:
 
 
 def _is_far(task: Task, placement: SearchPlacement) -> bool:
-    """True if more bytes are outside of their windows than exchanges of replicas alone can bring into them.
-
-    Loads other than bytes on disk count with their worth in bytes.
+    """True if more bytes are outside of their windows than exchanges of replicas alone can bring into them. Loads other
+    than bytes on disk count with their worth in bytes.
     """
     total = int((task.loads.weights * task.loads.scales[:, None] * task.layout.factors).sum())
     return bool(placement.outside().sum() > NEARLY_EVEN * total)

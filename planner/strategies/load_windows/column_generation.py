@@ -85,7 +85,7 @@ class _Plans:
         self.rows = np.split(by_topic, np.flatnonzero(np.diff(topics[by_topic])) + 1)
         # Sums are of whole numbers, so that they are the same on any machine.
         self.unit = max(1.0, int((loads.weights[0] * loads.scales[0]).sum()) / len(topics))
-        counts, of_loads = windowed(self.task.layout, self.task.windows)[1].bounds, loads.windows.transpose(1, 0, 2)
+        counts, of_loads = windowed(self.task.layout, self.task.reachable)[1].bounds, loads.windows.transpose(1, 0, 2)
         opened = np.where(of_loads >= OPEN_BYTES // 2, np.inf, of_loads * (loads.scales[:, None] / self.unit))
         self.windows = np.concatenate([counts[:, None], opened], axis=1).reshape(2, -1)
 

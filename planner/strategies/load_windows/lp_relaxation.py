@@ -265,10 +265,10 @@ class Rounded(NamedTuple):
 
 
 def roundings(
-    problem: Problem, layout: Layout, windows: Windows, loads: ByteLoads, effort: work_limits.Effort
+    problem: Problem, layout: Layout, windows: Windows, loads: ByteLoads, effort: work_limits.Effort, reachable: Windows
 ) -> Iterator[Rounded]:
     """Placements near the windows of loads, one after the other with more rows decided, until the effort is spent; none
-    if there can't be any, or if the program is too large.
+    if there can't be any, or if the program is too large. The program keeps the `reachable` windows of counts.
 
     HiGHS solves the program with the flow's own costs, ties included. GLOP stops at other corners of the same optimum,
     whose roundings moved up to 18 % more bytes on small clusters of large partitions.
@@ -277,7 +277,7 @@ def roundings(
     columns = shape[0] * shape[1]
     if columns > work_limits.FRACTION_COLUMNS:
         return
-    program, _, load_worth = whole_program(layout, windows, loads)
+    program, _, load_worth = whole_program(layout, reachable, loads)
     is_settled, is_on = np.zeros(shape[0], dtype=bool), np.zeros(shape, dtype=bool)
     for _ in range(min(work_limits.FRACTION_ROUNDS, work_limits.FRACTION_COLUMNS_IN_ALL // max(1, columns))):
         least, most = (np.where(is_settled[:, None], is_on, free).ravel() for free in (0, 1))

@@ -29,6 +29,7 @@ from planner.strategies.work_limits import (
     PRICE_ITERATIONS,
     PRICE_RACKS,
     PRICE_TOLERANCE,
+    PRICE_WORK,
 )
 
 # HiGHS' interior point method, for prices alone, and its dual simplex, for few split shares.
@@ -112,7 +113,8 @@ def first_order_prices(program: Program) -> FloatArray | None:
     settings = solvers_pb2.PrimalDualHybridGradientParams(num_threads=2, num_shards=8)
     criteria = settings.termination_criteria.simple_optimality_criteria
     criteria.eps_optimal_relative = criteria.eps_optimal_absolute = PRICE_TOLERANCE
-    settings.termination_criteria.iteration_limit = PRICE_ITERATIONS
+    entries = max(1, program.matrix.nnz)
+    settings.termination_criteria.iteration_limit = max(1, min(PRICE_ITERATIONS, PRICE_WORK // entries))
     solved = pdlp.primal_dual_hybrid_gradient(quadratic, settings)
     prices = np.asarray(solved.dual_solution, dtype=np.float64)
     return prices if np.isfinite(prices).all() else None

@@ -63,6 +63,23 @@ def test_costs_are_bytes_or_replicas() -> None:
     assert -1 == plain.replicas_of(5)
 
 
+def test_empty_partitions_leave_costs_fine() -> None:
+    """Beside thousands of empty partitions, the unit stays a millionth of the mean; ties that don't fit beside it take
+    bytes off what a cost proves, but no more than a few units.
+    """
+    rows = {"large": [(1, 2)] * 50, "empty": [(1, 2)] * 4_000}
+    sizes = {"large": [10**9 + at for at in range(50)], "empty": [0] * 4_000}
+    layout = lay_out(problem_of(no_racks(1, 2, 3), rows, sizes=sizes), 0, 1 << 12)
+    assert layout.cost_unit_bytes < 2e-6 * layout.size_bytes.mean()
+    assert 1 <= layout.tie_scale < 8_000 == layout.tie_scale + layout.ties_beyond_scale - 1
+    for entered in (slice(40, 60), slice(0, 4_050)):
+        copied, least = (
+            int(layout.copy_bytes[entered].sum()),
+            layout.bytes_of(int(layout.enter_costs[entered, 0].sum())),
+        )
+        assert copied - (8_000 // layout.tie_scale + 51) * layout.cost_unit_bytes <= least <= copied
+
+
 def test_windows_are_those_of_what_may_move() -> None:
     """Replicas that may not move are subtracted from the windows of their topic and of their broker."""
     problem = problem_of(no_racks(1, 2), {"a": [(1,)] * 4, "b": [(1,)] * 2}, balance=balance_of(0, 0, 0))

@@ -40,7 +40,9 @@ def task_of(problem: Problem, effort: Effort | None) -> Task:
     layout, wanted = lay_out(problem, 0, 1024), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
     about = facts_of(problem, layout, loads)
-    return Task(problem, layout, wanted, loads, about, of_layout(layout, wanted, about.costs, loads), effort, None)
+    return Task(
+        problem, layout, wanted, loads, about, of_layout(layout, wanted, about.costs, loads), effort, None, wanted
+    )
 
 
 def mixed(problem: Problem, effort: Effort | None) -> list[Mixed]:

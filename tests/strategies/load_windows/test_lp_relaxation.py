@@ -30,7 +30,7 @@ def rounded(problem: Problem) -> list[Rounded]:
     """All roundings of a problem with windows of bytes."""
     layout, wanted = lay_out(problem, 0, 1024), windows(problem, problem.balance)
     loads = byte_loads(problem, layout, wanted)
-    return list(roundings(problem, layout, wanted, loads, Effort(10**12)))
+    return list(roundings(problem, layout, wanted, loads, Effort(10**12), wanted))
 
 
 def assignment(problem: Problem, chosen: IntArray) -> IntArray:
@@ -105,7 +105,8 @@ def test_no_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
     layout = lay_out(lone, 0)
     loads = byte_loads(lone, layout, windows(lone, with_disk(lone, 10).balance))
     tight = replace(loads, windows=np.array([[[0, 0, 0], [10, 40, 40]]]))
-    assert [] == list(roundings(lone, layout, windows(lone, lone.balance), tight, Effort(10**12)))
+    wanted = windows(lone, lone.balance)
+    assert [] == list(roundings(lone, layout, wanted, tight, Effort(10**12), wanted))
     monkeypatch.setattr(lp_relaxation.work_limits, "FRACTION_COLUMNS", 17)
     assert [] == rounded(expansion())
 

@@ -20,7 +20,7 @@ from planner.model.problem import FloatArray, Problem
 from planner.model.spec import Changes
 from planner.scoring.windows import windows
 from planner.strategies import lagrangian_bound
-from planner.strategies.flow.placement import place
+from planner.strategies.flow.placement import place, widened
 from planner.strategies.flow.placement_network import Layout, lay_out
 from planner.strategies.lagrangian_bound import GRAIN
 from planner.strategies.load_windows import price_program
@@ -133,6 +133,20 @@ def test_no_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert price_program.byte_prices(lay_out(lone, 0), windows(lone, balance_of("none", "none", "none")), tight) is None
     monkeypatch.setattr(price_program, "PRICE_COLUMNS", 10)
     assert prices_of(within(expansion(), disk=50)) is None
+
+
+def test_counts_that_cannot_hold_have_prices_if_they_are_widened() -> None:
+    """Broker 1 is alone in its rack, so it has a replica of all six partitions, however many it should have. A byte is
+    worth one byte more on broker 3, which must get 25 of broker 2's 60 bytes.
+    """
+    problem = within(problem_of({1: "a", 2: "b", 3: "b"}, {"a": [(1, 2)] * 6}, sizes=10), disk=50)
+    layout, loads = parts(problem)
+    loads = replace(loads, windows=np.array([[[0, 25, 25], [60, 40, 40]]]))
+    target_windows = replace(windows(problem, problem.balance), replicas=np.array([[2] * 3, [4] * 3]))
+    assert price_program.byte_prices(layout, target_windows, loads) is None
+    reachable = widened(layout, target_windows, place(problem, layout, target_windows))
+    ((_, full, empty),) = found(price_program.byte_prices(layout, reachable, loads))
+    assert 1 == pytest.approx(empty - full)
 
 
 @pytest.mark.parametrize("racks", ["abc", "aab"])
