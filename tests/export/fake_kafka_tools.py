@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from itertools import pairwise
 
@@ -199,20 +200,26 @@ def _describe_group(group: str, behind: dict[str, int]) -> int:
 
 
 def _make(options: dict[str, str], cluster: dict[str, Any]) -> int:
-    """Create a topic, or add partitions to one. The list's first entries exist already, so they are skipped."""
+    """Create a topic, or add partitions to each topic that matches `--topic`, a regular expression then.
+
+    The list's first entries exist already, so they are skipped.
+    """
     topic, partitions = options["--topic"], cluster["partitions"]
-    there = sum(name.rpartition("-")[0] == topic for name in partitions)
-    if ("--create" in options) == bool(there):
+    topics = {name.rpartition("-")[0] for name in partitions}
+    topics = {each for each in topics if (re.fullmatch(topic, each) if "--alter" in options else each == topic)}
+    if ("--create" in options) == bool(topics):
         _say(
-            f"Error while executing topic command : Topic '{topic}' {'already exists' if there else 'does not exist'}."
+            f"Error while executing topic command : Topic '{topic}' {'already exists' if topics else 'does not exist'}."
         )
         return 1
     lists = [[int(broker) for broker in each.split(":")] for each in options["--replica-assignment"].split(",")]
     if "--alter" in options and int(options["--partitions"]) != len(lists):
         return 1
-    for number, replicas in list(enumerate(lists))[there:]:
-        partitions[f"{topic}-{number}"] = {"replicas": replicas, "leader": replicas[0]}
-    if not there:
+    for each in topics or {topic}:
+        there = sum(name.rpartition("-")[0] == each for name in partitions)
+        for number, replicas in list(enumerate(lists))[there:]:
+            partitions[f"{each}-{number}"] = {"replicas": replicas, "leader": replicas[0]}
+    if not topics:
         cluster.setdefault("configs", {})[topic] = options["configs"]
         _say(f"Created topic {topic}.")
     return 0

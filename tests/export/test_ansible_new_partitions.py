@@ -87,6 +87,19 @@ def test_a_run_that_may_not_begin_creates_nothing(site: Site, tmp_path: Path) ->
     assert 0 == (run := site.play("apply", "-e", f"kafka_reassign_stop_file={stop}")).code, run.output
 
 
+def test_a_dot_in_the_name_stands_for_itself(tmp_path: Path) -> None:
+    """Kafka takes the topic of --alter as a regular expression: only the plan's topic gets partitions."""
+    lists = {"o.1-1": [4, 2]}
+    site = staged(
+        tmp_path, lambda tools: plan(tools) | {"new_partitions": new_partitions(made("o.1", 1, lists, "1:2"))}
+    )
+    there = {"o.1-0": [1, 2], "o-1-0": [1, 2], "o11-0": [2, 1]}
+    site.set_cluster(partitions=site.cluster["partitions"] | at(there))
+    run = site.play("apply", "--tags", "create")
+    assert (0, 1) == (run.code, run.changed), run.output
+    assert ORIGIN | there | lists == site.replicas()
+
+
 @pytest.mark.parametrize("there", [{"n.1-0": [1, 2], "n.1-1": [4, 2]}, {"n.1-0": [1, 2]}, {"b-1": [4, 2]}])
 def test_partitions_made_otherwise_stop_the_play(site: Site, there: dict[str, list[int]]) -> None:
     """If replicas or the number of partitions differ from the plan, nothing is created and nothing moves."""
