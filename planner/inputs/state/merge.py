@@ -255,7 +255,11 @@ def _size_notes(
             raise ImportStateError([Finding(Place(file), "", f"{text}; allowed: sizes of the same cluster")])
         yield f"{file} {text}: of another time or cluster, or of other topics"
     if unknown and len(unknown) < len(sizes):
-        yield f"sizes are given for {_partitions(unknown)}, which {winner} doesn't have"
+        by_broker = chain.from_iterable(part.size_replicas.items() for part in parts)
+        on = {broker for broker, keys in by_broker if not replicas.keys() >= set(keys)}
+        where = f" on {named_brokers(on)}" if on else ""
+        left = "plans neither count nor move them, not even off brokers that leave"
+        yield f"sizes are given for {_partitions(unknown)}{where}, which {winner} doesn't have: {left}"
     sized = ((key, broker) for part in parts for broker in part.size_replicas for key in part.size_replicas[broker])
     comparable = ((key, broker) for key, broker in sized if broker in holders and key in replicas and key not in moving)
     if astray := sorted({key for key, broker in comparable if broker not in replicas[key]}):

@@ -123,11 +123,25 @@ def test_a_partition_that_a_source_has_twice_is_refused() -> None:
         merged(reassignment(("a", 0, [1, 2]), ("a", 0, [2, 1])), LIST.splitlines()[0])
 
 
+def held_by(broker: int, *names: str) -> str:
+    """Log dirs of one broker with replicas of these partitions."""
+    rows = [{"partition": name, "size": 5, "offsetLag": 0, "isFuture": False} for name in names]
+    return json.dumps({"brokers": [{"broker": broker, "logDirs": [{"logDir": "/d", "partitions": rows}]}]})
+
+
 def test_sizes_of_several_files_are_the_largest() -> None:
     """If several files have a partition's size, the largest counts; a note lists sizes of unknown partitions."""
     state = merged(DESCRIBE, sizes(a_0=5, x_1=1), sizes(a_0=7, a_1=2))
     assert {("a", 0): 7, ("a", 1): 2, ("x", 1): 1} == state.sizes
-    assert ("sizes are given for partition x-1, which f0 doesn't have",) == state.notes
+    left = "plans neither count nor move them, not even off brokers that leave"
+    assert (f"sizes are given for partition x-1, which f0 doesn't have: {left}",) == state.notes
+
+
+def test_the_brokers_of_partitions_that_the_assignment_lacks_are_named() -> None:
+    """If topics are missing in the assignment, the note says on which brokers their replicas stay."""
+    noted = "sizes are given for partition x-0 on broker 2, which f0 doesn't have: plans neither count nor move them"
+    (note,) = merged(DESCRIBE, held_by(1, "a-0"), held_by(2, "x-0")).notes
+    assert note.startswith(noted)
 
 
 def test_sizes_from_brokers_without_replicas_are_of_another_cluster() -> None:
@@ -142,14 +156,9 @@ def test_sizes_from_brokers_without_replicas_are_of_another_cluster() -> None:
 
 def test_sizes_of_replicas_that_the_assignment_has_elsewhere_are_noted() -> None:
     """Another cluster may have the same brokers and topics, but hardly the same replicas on each broker."""
-
-    def held(*names: str) -> str:
-        rows = [{"partition": name, "size": 5, "offsetLag": 0, "isFuture": False} for name in names]
-        return json.dumps({"brokers": [{"broker": 1, "logDirs": [{"logDir": "/d", "partitions": rows}]}]})
-
     noted = "sizes of partition a-1 are of brokers without a replica in f0: of another time or cluster"
-    assert (noted,) == merged(DESCRIBE, held("a-0", "a-1")).notes
-    assert () == merged(DESCRIBE, held("a-0")).notes
+    assert (noted,) == merged(DESCRIBE, held_by(1, "a-0", "a-1")).notes
+    assert () == merged(DESCRIBE, held_by(1, "a-0")).notes
 
 
 def test_brokers_are_those_of_the_tool_that_tells_racks() -> None:
