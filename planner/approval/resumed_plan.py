@@ -39,7 +39,7 @@ from planner.sweep.candidates import NO_SCENARIOS
 from planner.sweep.choice import BASE
 
 STRATEGY = "resumed"
-_MISSED_SINCE = "the approved plan met it; partitions were dropped, or sizes or rates have changed since then"
+_MISSED_SINCE = "the approved plan met it; since then partitions were created or dropped, or sizes or rates changed"
 
 
 def resume(approved: Plan, now: ClusterNow, *, captured_at: str | None = None, leave_moved: bool = False) -> Plan:
