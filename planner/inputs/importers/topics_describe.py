@@ -21,7 +21,7 @@ from functools import lru_cache
 from planner.inputs.importers.state_parts import AssignmentEntry, Rank, RunningReassignment, StatePart, shown
 from planner.model.cluster import NUMBER, TOPIC_ONLY, Config, Partition
 from planner.model.errors import MOST_SHOWN, Finding, ImportStateError, Place
-from planner.model.formats import counted
+from planner.model.formats import counted, first_names
 
 TITLE = "kafka-topics --describe"
 
@@ -68,6 +68,7 @@ class _ReadTopics:
     without_headings: set[str] = field(default_factory=set)
     without_spaces: set[str] = field(default_factory=set)
     with_ids: set[str] = field(default_factory=set)
+    with_observers: set[str] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -118,6 +119,11 @@ def _part(collected: _ReadTopics, file: str) -> StatePart:
         topic: tuple(pair for pair in config if pair[0] not in everywhere) for topic, config in configs.items()
     }
     unsourced = {topic: tuple(pair for pair in config if pair[0] in everywhere) for topic, config in configs.items()}
+    observed = sorted(collected.with_observers)
+    note = (
+        f"{counted(len(observed), 'topic')} with Confluent Platform's observers ({first_names(observed)}): they count "
+        "as replicas out of sync, and a plan's reassignment names no observers; add the topics to topics.exclude"
+    )
     return StatePart(
         TITLE,
         file,
@@ -128,6 +134,7 @@ def _part(collected: _ReadTopics, file: str) -> StatePart:
         leaders_known=True,
         complete=True,
         moving=tuple(collected.moving),
+        notes=(note,) if observed else (),
         effective_configs={topic: config for topic, config in unsourced.items() if config},
         shows_inherited=bool(configs) and configs.keys() <= collected.with_ids,
     )
@@ -159,6 +166,8 @@ def _read_line(line: str, number: int, file: str, collected: _ReadTopics) -> Non
         if "Partition" in fields:
             entry = _entry(fields, place)
             collected.entries.append(entry)
+            if fields.get("Observers"):
+                collected.with_observers.add(entry.topic)
             # For a while after a reassignment has ended, the labels are still there without values.
             adding, removing = (_brokers(fields, f"{label} Replicas") for label in ("Adding", "Removing"))
             if adding or removing:

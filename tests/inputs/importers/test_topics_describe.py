@@ -203,3 +203,13 @@ def test_an_output_that_is_cut_within_its_last_line_is_refused(topic: str, end: 
     )
     with pytest.raises(ImportStateError, match=r"the line ends before|isn't a replica|Replicas has '2.*Is'"):
         read_topics(text, "d")
+
+
+def test_observers_of_confluent_platform_are_noted() -> None:
+    """Observers are never in sync, and a reassignment would have to name them; an empty list of them says nothing."""
+    line = "\tTopic: {0}\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tOffline: \tObservers: {1}\n"
+    heading = "Topic: {0}\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: \n"
+    text = "".join(f"{heading}{line}".format(topic, observers) for topic, observers in (("a", "2"), ("b", "")))
+    (note,) = topics_describe.read_part(text, "d").notes
+    assert note.startswith("1 topic with Confluent Platform's observers (a): they count as replicas out of sync, and a")
+    assert () == topics_describe.read_part(text.replace("Observers: 2", "Observers: "), "d").notes
