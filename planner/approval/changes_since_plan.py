@@ -63,7 +63,7 @@ def read_now(sources: Sources, *, with_log_dirs: bool) -> "ClusterNow":
     return ClusterNow(
         topics={topic.name: topic for topic in state.assignment.topics},
         moving=frozenset(moving_now(parts)),
-        racks={broker.id: broker.rack for broker in state.brokers} if state.brokers else None,
+        racks={broker.id: broker.rack for broker in state.brokers if broker.answers} if state.brokers else None,
         sizes=state.sizes,
         log_dirs=merge_log_dirs(part.log_dirs() for part in parts if with_log_dirs and part.log_dirs),
         inputs=tuple(file.input for file in files),

@@ -200,14 +200,14 @@ def test_log_dirs_of_the_plan_that_are_gone_or_broken_refuse_it() -> None:
 
 
 def test_the_state_is_read_from_what_kafkas_tools_print(tmp_path: Path) -> None:
-    """A running reassignment and the live brokers are read from what Kafka's tools print."""
+    """A running reassignment and the live brokers are read from Kafka's tools; a broker with an error isn't live."""
     described = (
         "Topic: a\tTopicId: x\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: \n"
         "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,4,9\tIsr: 1,9\tAdding Replicas: 4\tRemoving Replicas: 9\n"
     )
     versions = "".join(f"h{each}:9092 (id: {each} rack: a isFenced: false) -> (\n)\n" for each in (1, 4))
     (tmp_path / "topics.txt").write_text(described)
-    (tmp_path / "brokers.txt").write_text(versions)
+    (tmp_path / "brokers.txt").write_text(versions + "h5:9092 (id: 5 rack: a) -> ERROR: x.DisconnectException\n")
     seen = read_now(Sources((tmp_path,)), with_log_dirs=False)
 
     assert ((1, 4), frozenset({("a", 0)})) == (seen.topics["a"].partitions[0].replicas, seen.moving)

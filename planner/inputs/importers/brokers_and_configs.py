@@ -24,7 +24,8 @@ _SYNONYM = re.compile(r"(?:^|, )([A-Z_]+_CONFIG):([A-Za-z0-9._-]+)=")
 _ALLOWED = "allowed: what kafka-configs --describe prints for topics or brokers, whole lines"
 
 _BROKER = re.compile(
-    r"^\S+:-?[0-9]{1,5} \(id: (\d{1,10}) rack: (.*?)(?: isFenced: (true|false))?\) -> ", re.ASCII | re.MULTILINE
+    r"^\S+:-?[0-9]{1,5} \(id: (\d{1,10}) rack: (.*?)(?: isFenced: (true|false))?\) -> (ERROR: )?",
+    re.ASCII | re.MULTILINE,
 )
 
 # The log dirs that get no new replicas (KIP-1066), since Kafka 4.3.
@@ -148,7 +149,7 @@ def recognizes_brokers(text: str) -> bool:
 
 
 def read_brokers(text: str, file: str) -> StatePart:
-    """The live brokers, and a note of those that are fenced.
+    """The registered brokers, and a note of those that are fenced or gave an error.
 
     The lines are `kafka-1:9092 (id: 1 rack: r0 isFenced: false) -> (` …. No other tool of Kafka prints racks under
     KRaft. A rack named `null` can't be distinguished from no rack, because Kafka prints both the same.
@@ -159,6 +160,7 @@ def read_brokers(text: str, file: str) -> StatePart:
             Place(file, text.count("\n", 0, line.start()) + 1, 1),
             int(line[1]),
             None if line[2] in ("null", "") else line[2],
+            answers=line[4] is None,
         )
         for line in lines
     )
@@ -167,5 +169,9 @@ def read_brokers(text: str, file: str) -> StatePart:
         if broker.id in ids[:index]:
             raise ImportStateError([Finding(broker.place, "", f"broker {broker.id} is here twice; allowed: once")])
     fenced = [line[1] for line in lines if line[3] == "true"]
-    notes = tuple(f"broker {broker} is fenced by {file}: it is down, or not yet up" for broker in fenced)
+    silent = (broker.id for broker in brokers if not broker.answers)
+    notes = (
+        *(f"broker {broker} is fenced by {file}: it is down, or not yet up" for broker in fenced),
+        *(f"broker {broker} gave kafka-broker-api-versions an error, by {file}: it may be down" for broker in silent),
+    )
     return StatePart("kafka-broker-api-versions", file, Rank.CLUSTER, brokers=brokers, notes=notes)

@@ -66,7 +66,8 @@ LeaderAndIsr = tuple[int | None, tuple[int, ...] | None]
 class RegisteredBroker:
     """A registered broker, with its `broker.rack`, None without one; `source` is the file, as written.
 
-    `disk_bytes` is what it may store, None if the source doesn't say it.
+    `disk_bytes` is what it may store, None if the source doesn't say it. `answers` is False if it gave Kafka's tool an
+    error.
     """
 
     place: Place
@@ -74,6 +75,7 @@ class RegisteredBroker:
     rack: str | None
     source: str = ""
     disk_bytes: int | None = None
+    answers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
