@@ -24,10 +24,12 @@ def first_line(plan: Plan) -> str:
 
 
 def first_step_lead(plan: Plan) -> str:
-    """`FIRST STEP ONLY`, or `NOTHING FITS THE BUDGET`; empty for a complete plan."""
+    """`FIRST STEP ONLY`, `FIRST STEP DONE` or `NOTHING FITS THE BUDGET`; empty for a complete plan."""
     if not plan.unfinished:
         return ""
-    return "FIRST STEP ONLY" if plan.has_something_to_do else "NOTHING FITS THE BUDGET"
+    if plan.has_something_to_do:
+        return "FIRST STEP ONLY"
+    return "FIRST STEP DONE" if plan.resumes and plan.resumes.partitions_there else "NOTHING FITS THE BUDGET"
 
 
 def first_step(plan: Plan) -> str:
@@ -42,8 +44,9 @@ def first_step(plan: Plan) -> str:
     ]
     least, estimate = undone.steps_at_least, max(by_limit, default=0)
     steps_text = f"{'about' if estimate > least else 'at least'} {counted(max(estimate, least), 'more step')}"
-    steps_text = steps_text if plan.has_something_to_do else "no step was found"
-    return f"{first_step_lead(plan)} ({budget_text}). {left_text[0].upper()}{left_text[1:]}; {steps_text}."
+    lead = first_step_lead(plan)
+    steps_text = steps_text if lead.startswith("FIRST STEP") else "no step was found"
+    return f"{lead} ({budget_text}). {left_text[0].upper()}{left_text[1:]}; {steps_text}."
 
 
 def first_sentences(plan: Plan) -> str:

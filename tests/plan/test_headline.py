@@ -51,6 +51,15 @@ def test_a_first_step_says_so_first() -> None:
     assert not headline.all_clear(typed(plan))
 
 
+@pytest.mark.parametrize("there", [0, 13])
+def test_a_step_of_which_nothing_is_left_is_done(there: int) -> None:
+    """The rest of an applied first step has nothing to do, which isn't the budget's fault."""
+    resumes = {"plan_id": "8" * 64, "partitions_there": there, "dropped": []}
+    plan = typed(first_step() | {"partitions": [], "batches": [], "resumes": resumes})
+    lead, end = ("FIRST STEP DONE", "about 4 more steps.") if there else ("NOTHING FITS THE BUDGET", "found.")
+    assert (True, True) == ((line := headline.first_line(plan)).startswith(f"{lead} (budget"), line.endswith(end))
+
+
 def test_a_budget_of_one_is_singular() -> None:
     """A budget of one replica or one leader is written as one."""
     plan = first_step(limits={"bytes_moved": None, "replicas_moved": 1, "leaders_changed": 1})
