@@ -21,7 +21,7 @@ from planner.model import cluster
 from planner.model.balance import Balance, Tolerance
 from planner.model.document_fields import InputRow, StatedRateRow
 from planner.model.errors import StalePlanError
-from planner.model.formats import brokers, counted, first_lines, printable, replica_list
+from planner.model.formats import brokers, counted, first_lines, printable, replica_list, size
 from planner.model.spec import (
     Changes,
     Execution,
@@ -58,6 +58,19 @@ class RemainingChanges:
     dropped: tuple[DroppedRow, ...]
     in_place: int
     notes: tuple[str, ...]
+
+    def between_log_dirs(self) -> Iterator[str]:
+        """A note on the replicas that move between log dirs of their broker; none if none do."""
+        sizes = []
+        for each in self.changes:
+            now = dict(zip(each.before, each.log_dirs_before, strict=False))
+            then = dict(zip(each.after, each.log_dirs, strict=False))
+            sizes += [each.size_bytes for broker, path in then.items() if now.get(broker, path) != path]
+        if sizes:
+            yield (
+                f"also moves {counted(len(sizes), 'replica')} ({size(sum(sizes))}) from one log dir to another, and a "
+                "rollback moves them back; only the times count that, and the log dirs' room isn't checked"
+            )
 
 
 def changes_left(plan: Plan, now: ClusterNow, *, leave_moved: bool = False) -> RemainingChanges:

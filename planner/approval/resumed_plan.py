@@ -207,6 +207,7 @@ def _warnings(
         *dropped[:SHOWN],
         *others,
         *rest.notes,
+        *rest.between_log_dirs(),
         *([unjudged] if of_traffic else []),
         *cluster_warnings.warnings(spec, problem, rest.changes),
         *cluster_warnings.of_assignment(spec, problem, assignment),

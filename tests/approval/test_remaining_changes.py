@@ -101,8 +101,12 @@ def test_log_dirs_that_replicas_lie_in_already_are_not_named_again() -> None:
     lies = (ReplicaDir("y", 0, 1, "/b", 5), ReplicaDir("y", 0, 2, "/a", 5))
     now = replace(found(spec), log_dirs=LogDirs(dirs, lies))
 
-    (row,) = resumed(plan, now)["partitions"]
+    rest = resumed(plan, now)
+    (row,) = rest["partitions"]
     done = replace(now, log_dirs=LogDirs(dirs, (lies[0], replace(lies[1], path="/b"))))
+    said = "also moves 1 replica (5 B) from one log dir to another, and a rollback moves them back;"
+    assert 1 == sum(line.startswith(said) for line in rest["warnings"])
+    assert not any("log dir" in line for line in resumed(plan, done)["warnings"])
 
     assert (["any", "/b"], ["any", "/a"]) == (row["log_dirs"], row["log_dirs_before"])
     assert [] == resumed(plan, done)["partitions"]
