@@ -211,6 +211,13 @@ def test_a_disk_that_nobody_tells_of_is_no_empty_disk(rows: list[object]) -> Non
     assert {"disk": full_disk, "no_answer": "kafka-log-dirs lists no log dir of broker 5"} == cluster.limits({4, 5})
 
 
+def test_lag_of_members_whose_names_have_spaces_counts() -> None:
+    """Client and group ids may have spaces, and a topic's name may be a number: no row is left out or misread."""
+    rows = (("my group 7", "orders", 0, 10, 17, 7, "app 1-8f", "app 1"), ("my group 7", "7", 1, 2, 32, 30, "b-2", "b"))
+    line = "{:<12} {:<8} {:<4} {:<6} {:<6} {:<5} {:<20} /10.0.0.7 {:<10}\n"
+    assert 37 == output.lag("\nGROUP TOPIC PARTITION\n" + "".join(line.format(*row) for row in rows), "my group 7")
+
+
 def test_lag_is_summed_by_consumer_group() -> None:
     """Read from Kafka 4.3's lines. A partition without a committed offset adds none; a group without any is unknown."""
     text = (
@@ -219,8 +226,8 @@ def test_lag_is_summed_by_consumer_group() -> None:
         "billing  orders  1          20              25              5    -            -          -      \n"
         "billing  orders  2          -               25              -    -            -          -\n"
     )
-    assert 12 == output.lag(text)
-    assert None is output.lag("Error: Consumer group 'billing' does not exist.")
+    assert 12 == output.lag(text, "billing")
+    assert None is output.lag("Error: Consumer group 'billing' does not exist.", "billing")
     said = guards.lagging({"billing": 12, "audit": None, "fine": 3}, {"billing": 11, "audit": 5, "fine": 3})
     assert (
         "the lag of consumer group audit is unknown, consumer group billing is 12 records behind, its limit is 11"

@@ -218,7 +218,7 @@ class Cluster:
                     found["no_answer"] = f"kafka-log-dirs lists no log dir of {those}"
         groups = self.given["lag_limits"]
         lags = {group: self.asked("groups", "--describe", "--group", group) for group in groups}
-        found["lag"] = guards.lagging({group: output.lag(text or "") for group, text in lags.items()}, groups)
+        found["lag"] = guards.lagging({group: output.lag(text or "", group) for group, text in lags.items()}, groups)
         return {guard: said for guard, said in found.items() if said}
 
     def operators(self):

@@ -40,8 +40,9 @@ _LISTED = re.compile(
 _ADDED_AND_REMOVED = re.compile(r"^([A-Za-z0-9._-]+): .* adding: ([0-9,]+)[.] removing: ([0-9,]+)[.]", re.MULTILINE)
 _ADDING = re.compile("Adding Replicas: ([0-9,]+)")
 _REMOVING = re.compile("Removing Replicas: ([0-9,]+)")
-# Partition, offset, end offset and lag, then the member, its host and its client. A dash stands for no value.
-_LAG = re.compile(r"\s[0-9]+\s+(?:[0-9]+|-)\s+(?:[0-9]+|-)\s+([0-9]+|-)\s+\S+\s+\S+\s+\S+\s*$", re.MULTILINE)
+# After a group's name: topic, partition, offset, end offset and lag, then the member, whose name may have spaces. A
+# dash stands for no value.
+_LAG = r" +[A-Za-z0-9._-]+ +[0-9]+ +(?:[0-9]+|-) +(?:[0-9]+|-) +([0-9]+|-) +[^ ]"
 
 
 def live_brokers(text):
@@ -208,9 +209,9 @@ def used_bytes(text):
     }
 
 
-def lag(text):
+def lag(text, group):
     """The lag of a consumer group, in records, in the output of kafka-consumer-groups; None if it lists no lag."""
-    rows = [each for each in _LAG.findall(text) if each != "-"]
+    rows = [each for each in re.findall(f"^{re.escape(group)}{_LAG}", text, re.MULTILINE) if each != "-"]
     return sum(map(int, rows)) if rows else None
 
 
