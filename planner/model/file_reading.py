@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from planner.model.errors import PlannerError, SetupError
+from planner.model.errors import SetupError
 
 _MIB = 2**20
 
@@ -46,7 +46,7 @@ _LONGEST_PATH = 1_000
 _NOT_A_FILE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
-class UnreadableError(PlannerError):
+class UnreadableError(SetupError):
     """A path has no file, or one that can't be read. The message names the path."""
 
 

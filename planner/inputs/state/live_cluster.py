@@ -31,7 +31,6 @@ from planner.inputs.yaml_source import decode
 from planner.model import file_reading
 from planner.model.cluster import INHERITED, MIN_INSYNC, OF_TOPIC, Config, Partition, PartitionKey, largest_min_insync
 from planner.model.errors import Finding, Place, SetupError, SpecError
-from planner.model.file_reading import UnreadableError
 
 TITLE = "the live cluster"
 TIMEOUT_MS = 30_000
@@ -344,8 +343,5 @@ def client_settings(path: Path | None) -> Settings:
     """The settings in a Java client's properties file for kafka-python; empty without a file."""
     if path is None:
         return {}
-    try:
-        data = file_reading.read_bytes(path, file_reading.SHORT)
-    except UnreadableError as error:
-        raise SetupError(str(error)) from None
+    data = file_reading.read_bytes(path, file_reading.SHORT)
     return kafka_python_settings(decode(data, path.as_posix()), path.as_posix())

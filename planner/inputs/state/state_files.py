@@ -23,7 +23,7 @@ from planner.inputs.importers.state_parts import StatePart
 from planner.inputs.yaml_source import decode
 from planner.model import file_reading
 from planner.model.document_fields import InputRow
-from planner.model.errors import Finding, ImportStateError, Place, SetupError, SpecError
+from planner.model.errors import Finding, ImportStateError, Place, SpecError
 from planner.model.file_reading import UnreadableError
 
 Expected = Literal["state", "assignment", "sizes"]
@@ -116,19 +116,16 @@ def read_all(
 ) -> list[StateFile]:
     """Every file, or all files of a folder; `name_of(argument, path)` names a file in the plan.
 
-    ImportStateError with every error of every file; SetupError if there is no such file.
+    ImportStateError with every error of every file; UnreadableError if there is no such file.
     """
     state_files: list[StateFile] = []
     findings: list[Finding] = []
-    try:
-        for argument, path in ((each, path) for each in files for path in files_in(each)):
-            try:
-                # A pipe that is given itself, like <(ssh …), is read; one in a folder may never end.
-                state_files.append(read_file(path, name_of(argument, path), topic, piped=piped and path == argument))
-            except ImportStateError as error:
-                findings += error.findings
-    except UnreadableError as error:
-        raise SetupError(str(error)) from None
+    for argument, path in ((each, path) for each in files for path in files_in(each)):
+        try:
+            # A pipe that is given itself, like <(ssh …), is read; one in a folder may never end.
+            state_files.append(read_file(path, name_of(argument, path), topic, piped=piped and path == argument))
+        except ImportStateError as error:
+            findings += error.findings
     if findings:
         raise ImportStateError(findings)
     return state_files
