@@ -56,28 +56,20 @@ class SignedRows(NamedTuple):
         return self._replace(first=first, second=first if self.second is self.first else self.second.take(rows))
 
 
-@dataclass(frozen=True, eq=False)
-class Domains:
-    """`of` (B,): the domain of each broker, -1 if it is in none; `count`: the number of domains."""
-
-    of: IntArray
-    count: int
-
-
-def table(parts: Iterable[SignedRows], domains: Domains, order: int, measures: int) -> OutcomeSums:
-    """The sum of the parts, for sets of up to `order` domains and the first `measures` of LOADS."""
+def table(parts: Iterable[SignedRows], domain_of: IntArray, order: int, measures: int) -> OutcomeSums:
+    """The sum of the parts, for sets of up to `order` domains (B,) and the first `measures` of LOADS."""
     blocks = list[SignedRows]()
     for part in parts:
         for start in range(0, len(part.first.leaders), _BLOCK):
             blocks.append(part.take(np.arange(start, min(start + _BLOCK, len(part.first.leaders)), dtype=np.int64)))
     width = max((block.first.replicas.shape[1] for block in blocks), default=1)
-    order, base = min(order, width), domains.count + 1
-    if base**order > 2**62 // (len(domains.of) + 1):
-        raise SetupError(f"sets of {order} of {domains.count} are too many; allowed: fewer brokers that fail")
-    pieces = [_OutcomeBlock(block, domains, order).pieces(measures) for block in blocks]
+    order, base = min(order, width), int(domain_of.max(initial=-1)) + 2
+    if base**order > 2**62 // (len(domain_of) + 1):
+        raise SetupError(f"sets of {order} of {base - 1} are too many; allowed: fewer brokers that fail")
+    pieces = [_OutcomeBlock(block, domain_of, order).pieces(base, measures) for block in blocks]
     facts = _merged([piece for piece, _ in pieces], len(FACTS))
     loads = _merged([piece for _, piece in pieces], measures)
-    sets, brokers = np.divmod(loads.keys, len(domains.of))
+    sets, brokers = np.divmod(loads.keys, len(domain_of))
     return OutcomeSums(order, base, facts.keys, facts.values, sets, brokers, loads.values)
 
 
@@ -98,9 +90,9 @@ def add(table: OutcomeSums, sets: IntArray, facts: LongArray, loads: LongArray) 
             np.add.at(flat, rows * loads.shape[1] + table.load_brokers[entries], table.loads[entries])
 
 
-def failed_slots(replicas: IntArray, domains: Domains, failed: IntArray | Sequence[int]) -> BoolArray:
+def failed_slots(replicas: IntArray, domain_of: IntArray, failed: IntArray | Sequence[int]) -> BoolArray:
     """(N, W): True if a replica is on a broker of one of the failed domains."""
-    return np.isin(_domains_of(replicas, domains), failed)
+    return np.isin(_domains_of(replicas, domain_of), failed)
 
 
 class _KeyedValues(NamedTuple):
@@ -113,34 +105,34 @@ class _KeyedValues(NamedTuple):
 class _OutcomeBlock:
     """Some partitions with their outcomes for every set of up to `order` of their own domains."""
 
-    def __init__(self, part: SignedRows, domains: Domains, order: int) -> None:
-        self.part, self.domains = part, domains
-        self.domain_of = _domains_of(part.first.replicas, domains)
+    def __init__(self, part: SignedRows, domain_of: IntArray, order: int) -> None:
+        self.part, self.brokers = part, len(domain_of)
+        domains = _domains_of(part.first.replicas, domain_of)
         # Two replicas in one domain fail together, so the domain counts once, at the first of them.
-        self.slots = self.domain_of.copy()
+        self.slots = domains.copy()
         for column in range(1, self.slots.shape[1]):
-            is_repeated = (self.domain_of[:, :column] == self.domain_of[:, column : column + 1]).any(axis=1)
+            is_repeated = (domains[:, :column] == domains[:, column : column + 1]).any(axis=1)
             self.slots[is_repeated, column] = -1
         width = self.slots.shape[1]
         self.subsets = [each for size in range(min(order, width) + 1) for each in combinations(range(width), size)]
         self.facts: dict[tuple[int, ...], LongArray] = {}
         self.first: dict[tuple[int, ...], Outcome] = {}
-        second_domains = self.domain_of if part.second is part.first else _domains_of(part.second.replicas, domains)
+        second_domains = domains if part.second is part.first else _domains_of(part.second.replicas, domain_of)
         for subset in self.subsets:
             columns = self.slots[:, list(subset)]
-            block_outcome = self.first[subset] = outcome(part.first, _failing_slots(self.domain_of, columns))
+            block_outcome = self.first[subset] = outcome(part.first, _failing_slots(domains, columns))
             self.facts[subset] = block_outcome.facts
             if part.second is not part.first:
                 self.facts[subset] = worse(
                     block_outcome.facts, outcome(part.second, _failing_slots(second_domains, columns)).facts
                 )
 
-    def pieces(self, measures: int) -> tuple[_KeyedValues, _KeyedValues]:
-        """The facts by set, and the loads by set and broker."""
+    def pieces(self, base: int, measures: int) -> tuple[_KeyedValues, _KeyedValues]:
+        """The facts by set (a number to this base), and the loads by set and broker."""
         facts, loads = list[_KeyedValues](), list[_KeyedValues]()
         for subset in self.subsets:
             rows = np.flatnonzero((self.slots[:, list(subset)] >= 0).all(axis=1))
-            codes = _codes(np.sort(self.slots[rows][:, list(subset)], axis=1), self.domains.count + 1)
+            codes = _codes(np.sort(self.slots[rows][:, list(subset)], axis=1), base)
             # Inclusion and exclusion: a part that lacks an odd number of the subset's members has a negative sign.
             signed = [
                 (self.part.sign * (-1) ** (len(subset) - size), part)
@@ -156,14 +148,13 @@ class _OutcomeBlock:
         self, rows: LongArray, codes: LongArray, signed: Sequence[tuple[int, tuple[int, ...]]], measures: int
     ) -> Iterable[_KeyedValues]:
         """Leaders and bytes sent, by broker; and bytes written to every replica."""
-        brokers = len(self.domains.of)
         for sign, part in signed:
             part_outcome = self.first[part]
             is_led = part_outcome.leaders[rows] >= 0
             one_each = np.ones(len(rows), dtype=np.int64)
             value = np.stack([one_each, np.zeros_like(one_each), part_outcome.sent[rows]])
             yield _KeyedValues(
-                codes[is_led] * brokers + part_outcome.leaders[rows][is_led], sign * value.T[is_led, :measures]
+                codes[is_led] * self.brokers + part_outcome.leaders[rows][is_led], sign * value.T[is_led, :measures]
             )
         if measures == 1:
             return
@@ -172,11 +163,11 @@ class _OutcomeBlock:
             is_written = (column >= 0) & (written != 0)
             value = np.zeros((int(is_written.sum()), measures), dtype=np.int64)
             value[:, 1] = written[is_written]
-            yield _KeyedValues(codes[is_written] * brokers + column[is_written], value)
+            yield _KeyedValues(codes[is_written] * self.brokers + column[is_written], value)
 
 
-def _domains_of(replicas: IntArray, domains: Domains) -> IntArray:
-    return np.where(replicas >= 0, domains.of[replicas], -1)
+def _domains_of(replicas: IntArray, domain_of: IntArray) -> IntArray:
+    return np.where(replicas >= 0, domain_of[replicas], -1)
 
 
 def _failing_slots(replica_domains: IntArray, failed: IntArray) -> BoolArray:
@@ -222,12 +213,13 @@ MOST = 200_000
 class FailureSets:
     """Sets (C, k) of domains that fail together, each ascending; `possible`: the number of all such sets.
 
-    `drawn`: the sets are independent draws with equal probability, not all possible sets.
+    `domains` (B,): the domain of each broker, -1 if it is in none. `drawn`: the sets are independent draws with equal
+    probability, not all possible sets.
     """
 
     kind: str
     sets: IntArray
-    domains: Domains
+    domains: IntArray
     possible: int
     drawn: bool = False
 
@@ -247,16 +239,16 @@ def scenarios(problem: Problem, kind: str, most: int, seed: int) -> FailureSets:
     """
     brokers = len(problem.broker_ids)
     if kind == RACKS:
-        domains = Domains(problem.broker_racks, len(problem.rack_names))
-        return FailureSets(kind, np.arange(domains.count, dtype=np.int32)[:, None], domains, domains.count)
+        racks = np.arange(len(problem.rack_names), dtype=np.int32)
+        return FailureSets(kind, racks[:, None], problem.broker_racks, len(racks))
     count = {BROKERS: 1, PAIRS: 2}.get(kind) or int(kind)
     if count > brokers:
         raise SetupError(f"--of {kind}: {count} brokers can't fail; allowed: at most {brokers}, as there are no more")
-    domains, possible = Domains(np.arange(brokers, dtype=np.int32), brokers), comb(brokers, count)
+    domain_of, possible = np.arange(brokers, dtype=np.int32), comb(brokers, count)
     if kind in KINDS or possible <= most:
         flat = np.fromiter((each for sets in combinations(range(brokers), count) for each in sets), dtype=np.int32)
-        return FailureSets(kind, flat.reshape(-1, count), domains, possible)
-    return FailureSets(kind, _draw_sets(brokers, count, most, seed), domains, possible, drawn=True)
+        return FailureSets(kind, flat.reshape(-1, count), domain_of, possible)
+    return FailureSets(kind, _draw_sets(brokers, count, most, seed), domain_of, possible, drawn=True)
 
 
 def failure_name(problem: Problem, kind: str, failed: IntArray) -> str:

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from planner.model.build_problem import brokers_after
+from planner.model.build_problem import brokers_after, network_limits
 from planner.model.problem import IntArray, LongArray, Problem, sums_at
 from planner.model.spec import Spec
 from planner.plan.document.partition_types import BatchRow
 from planner.scoring.broker_loads import measure_count
 from planner.whatif import failure_sets
 from planner.whatif.cluster_states import FACTS, PLANNED, TODAY, Stage, stages
-from planner.whatif.failure_sets import BROKERS, KINDS, LOADS, RACKS, Domains, FailureSets, OutcomeSums, SignedRows
+from planner.whatif.failure_sets import BROKERS, KINDS, LOADS, RACKS, FailureSets, OutcomeSums, SignedRows
 
 # On the live brokers: the most leaders and bytes/s on one of them, and how many are above their capacity.
 MOST = ("leaders_most", "network_in_most", "network_out_most")
@@ -64,7 +64,7 @@ class FailureStudy:
 def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], scenarios: Iterable[FailureSets]) -> FailureStudy:
     """The study of a spec and a plan's batches (without batches: only today) for these scenarios."""
     measures = len(LOADS) if measure_count(problem) > len(LOADS) else 1
-    orders: dict[str, tuple[Domains, int]] = {}
+    orders: dict[str, tuple[IntArray, int]] = {}
     for failing in scenarios:
         key = _domain_kind(failing.kind)
         orders[key] = (failing.domains, max(failing.sets.shape[1], orders.get(key, (None, 0))[1]))
@@ -74,8 +74,8 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], scenarios: 
         parts = [SignedRows(1, stage.first, stage.second).take(stage.rows)]
         if before is not None:
             parts.append(SignedRows(-1, before.first, before.second).take(stage.rows))
-        for key, (domains, order) in orders.items():
-            tables[key].append(failure_sets.table(parts, domains, order, measures))
+        for key, (domain_of, order) in orders.items():
+            tables[key].append(failure_sets.table(parts, domain_of, order, measures))
         names.append(stage.name)
         # Incomplete copies count in full.
         replicas, slots = stage.first.replicas, stage.first.replicas >= 0
@@ -83,9 +83,9 @@ def study(spec: Spec, problem: Problem, batches: Sequence[BatchRow], scenarios: 
         broker_bytes.append(sums_at(len(problem.broker_ids), replicas[slots], sizes[slots]))
         before = stage
     brokers, tables_by_kind = brokers_after(spec), {key: tuple(each) for key, each in tables.items()}
-    disks = _or_minus_one(each.disk_bytes for each in brokers)
-    networks = _or_minus_one(each.network_bytes_per_sec for each in brokers)
-    return FailureStudy(problem, tuple(names), tables_by_kind, np.stack(broker_bytes), disks, networks, measures)
+    disks = np.array([-1 if each.disk_bytes is None else each.disk_bytes for each in brokers], dtype=np.int64)
+    networks, held_bytes = network_limits(spec), np.stack(broker_bytes)
+    return FailureStudy(problem, tuple(names), tables_by_kind, held_bytes, disks, networks, measures)
 
 
 def _domain_kind(kind: str) -> str:
@@ -150,7 +150,7 @@ def _states(study: FailureStudy, scenarios: FailureSets, sets: IntArray) -> Iter
     loads = np.zeros((len(sets), brokers, study.measures), dtype=np.int64)
     base_loads = np.zeros((1, brokers, study.measures), dtype=np.int64)
     nobody, no_facts = np.zeros((1, 0), dtype=np.int32), np.zeros((1, len(FACTS)), dtype=np.int64)
-    live = ~(scenarios.domains.of[None, :, None] == sets[:, None, :]).any(axis=2)
+    live = ~(scenarios.domains[None, :, None] == sets[:, None, :]).any(axis=2)
     is_single = scenarios.kind in (BROKERS, RACKS)
     disks, networks = (room >= 0 for room in (study.disk_bytes, study.network_bytes_per_sec))
     unknown = [] if problem.sizes_known else ["lost_bytes", "size_bytes_most"]
@@ -192,14 +192,10 @@ def _table(study: FailureStudy, scenarios: FailureSets, sets: IntArray, start: i
         "of": [scenarios.kind] * count,
         "scenario": np.arange(start, start + count),
         "failed": [failure_sets.failure_name(problem, scenarios.kind, each) for each in sets],
-        "brokers": [problem.broker_ids[np.isin(scenarios.domains.of, each)] for each in sets],
+        "brokers": [problem.broker_ids[np.isin(scenarios.domains, each)] for each in sets],
         "stage": np.full(count, state.number),
         "state": [state.name] * count,
         **{name: pa.array(column, mask=column < 0) for name, column in state.columns.items()},
         **dict(zip(("moved_to", "moved_leaders"), lists, strict=True)),
     }
     return pa.table(columns, schema=ROW_SCHEMA)
-
-
-def _or_minus_one(values: Iterable[int | None]) -> LongArray:
-    return np.array([-1 if value is None else value for value in values], dtype=np.int64)
