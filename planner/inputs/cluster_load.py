@@ -7,7 +7,6 @@ from statistics import median
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
@@ -15,16 +14,6 @@ from planner.model import load_history
 from planner.model.cluster import Cluster, Partition, PartitionKey, Topic
 from planner.model.document_fields import PPM, StatedRateRow
 from planner.model.formats import counted
-from planner.model.load_history import (
-    HOURS_OF_WEEK,
-    HistoryFacts,
-    Span,
-    WeekOfLoad,
-    topic_ends,
-    topic_growth,
-    topics_of,
-)
-from planner.model.problem import FloatArray
 from planner.model.spec import Rate, first_rule, matches_any
 
 # Enough for a median; a large cluster has hundreds of thousands of sizes.
@@ -53,18 +42,18 @@ class ClusterLoad:
 
     partitions: Mapping[PartitionKey, PartitionLoad]
     growth: tuple[Rate, ...]
-    about: HistoryFacts
+    about: load_history.HistoryFacts
     at_end: Mapping[str, int]
 
 
-def cluster_load(rows: pa.Table, about: HistoryFacts) -> ClusterLoad:
+def cluster_load(rows: pa.Table, about: load_history.HistoryFacts) -> ClusterLoad:
     """The load in a profile's rows (PROFILE_SCHEMA). A topic's growth is its partitions' mean, weighted by rates in."""
     columns = (rows[name].to_pylist() for name in ("size_bytes", "bytes_in_per_sec_mean", "bytes_out_per_sec_mean"))
     loads = dict(zip(_profile_keys(rows), map(PartitionLoad, *columns), strict=True))
-    topic_of, names = topics_of(rows)
-    growth, rates = (_numbers(rows[name]) for name in ("growth_per_month", "bytes_in_per_sec_mean"))
-    growths = topic_growth(topic_of, len(names), growth, rates)
-    at_ends = topic_ends(topic_of, growths, _numbers(rows["coverage"]), about.span)
+    topic_of, names = load_history.topics_of(rows)
+    growth, rates, coverage = load_history.columns(rows, "growth_per_month", "bytes_in_per_sec_mean", "coverage")
+    growths = load_history.topic_growth(topic_of, len(names), growth, rates)
+    at_ends = load_history.topic_ends(topic_of, growths, coverage, about.span)
     topics = zip(names, growths.tolist(), at_ends, strict=True)
     growing = [each for each in sorted(topics) if not isnan(each[1])]
     rising = tuple(Rate(name, round(rate * PPM)) for name, rate, _ in growing)
@@ -72,12 +61,12 @@ def cluster_load(rows: pa.Table, about: HistoryFacts) -> ClusterLoad:
     return ClusterLoad(loads, rising, about, ends)
 
 
-def week_of_load(rows: pa.Table, about: HistoryFacts) -> WeekOfLoad:
+def week_of_load(rows: pa.Table, about: load_history.HistoryFacts) -> load_history.WeekOfLoad:
     """The hours of the week in a profile's rows (PROFILE_SCHEMA). Each row has all hours; some may be null."""
-    means = [_numbers(rows[f"bytes_{way}_per_sec_mean"]) for way in ("in", "out")]
-    hours = [_numbers(pc.list_flatten(rows[f"hours_{way}"])).reshape(-1, HOURS_OF_WEEK) for way in ("in", "out")]
+    means = load_history.columns(rows, "bytes_in_per_sec_mean", "bytes_out_per_sec_mean")
+    hours = load_history.weeks(rows, "hours_in", "hours_out")
     rows_of = {key: row for row, key in enumerate(_profile_keys(rows))}
-    return WeekOfLoad(rows_of, np.stack(means), np.stack(hours), about.time_zone)
+    return load_history.WeekOfLoad(rows_of, np.stack(means), np.stack(hours), about.time_zone)
 
 
 def _profile_keys(rows: pa.Table) -> Iterator[PartitionKey]:
@@ -88,11 +77,9 @@ def _cluster_keys(topics: Sequence[Topic]) -> Iterator[PartitionKey]:
     return ((topic.name, partition.id) for topic in topics for partition in topic.partitions)
 
 
-def _numbers(values: pa.Array | pa.ChunkedArray) -> FloatArray:
-    return np.asarray(values.cast(pa.float64()).fill_null(np.nan), dtype=np.float64)
-
-
-def without_hours(topics: Sequence[Topic], week: WeekOfLoad, hourly_keys: Sequence[tuple[Path, str]]) -> str | None:
+def without_hours(
+    topics: Sequence[Topic], week: load_history.WeekOfLoad, hourly_keys: Sequence[tuple[Path, str]]
+) -> str | None:
     """The message if a profile lacks hours of the week, with the first key that needs them and what else is allowed
     there; None if it has all.
     """
@@ -102,8 +89,8 @@ def without_hours(topics: Sequence[Topic], week: WeekOfLoad, hourly_keys: Sequen
         return None
     path, allowed = hourly_keys[0] if hourly_keys else ((), "")
     return (
-        f"lacks {lacking} of the {HOURS_OF_WEEK} hours of the week, which {'.'.join(map(str, path))} needs; "
-        f"allowed: a profile of a week or more of history, or there: {allowed}"
+        f"lacks {lacking} of the {load_history.HOURS_OF_WEEK} hours of the week, which {'.'.join(map(str, path))} "
+        f"needs; allowed: a profile of a week or more of history, or there: {allowed}"
     )
 
 
@@ -210,7 +197,7 @@ def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def growth_warning(cluster: Cluster, at_end: Mapping[str, int], history: Span) -> tuple[str, ...]:
+def growth_warning(cluster: Cluster, at_end: Mapping[str, int], history: load_history.Span) -> tuple[str, ...]:
     """A plan's warning if topics are written far faster than the means of their profile, which the plan is for.
 
     What the YAML states for a whole topic isn't a mean of the profile.

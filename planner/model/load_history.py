@@ -152,6 +152,17 @@ def topics_of(rows: Any) -> tuple[NDArray[np.int64], list[str]]:
     return np.asarray(encoded.indices, dtype=np.int64), encoded.dictionary.to_pylist()
 
 
+def columns(rows: Any, *names: str) -> list[NDArray[np.floating[Any]]]:
+    """(N,) each: columns of a profile's table; NaN for null."""
+    return [np.asarray(rows[name].cast("double").fill_null(np.nan), dtype=np.float64) for name in names]
+
+
+def weeks(rows: Any, *names: str) -> list[NDArray[np.floating[Any]]]:
+    """(N, 168) each: columns of a profile's table that list the hours of the week; NaN for null."""
+    lists = [rows[name].combine_chunks().flatten().fill_null(np.nan) for name in names]
+    return [np.asarray(each, dtype=np.float64).reshape(-1, HOURS_OF_WEEK) for each in lists]
+
+
 def topic_growth(
     topic_of: NDArray[np.integer[Any]], topics: int, growth: NDArray[np.floating[Any]], rates: NDArray[np.floating[Any]]
 ) -> NDArray[np.floating[Any]]:

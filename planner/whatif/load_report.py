@@ -77,12 +77,10 @@ class LoadSummary:
 def summary(rows: pa.Table, about: load_history.HistoryFacts) -> LoadSummary:
     """The summary of a profile's rows (PROFILE_SCHEMA)."""
     topic_of, names = load_history.topics_of(rows)
-    per_month, coverage, *columns = (
-        np.asarray(rows[name].cast("double").fill_null(np.nan)) for name in ("growth_per_month", "coverage", *_SUMMED)
-    )
+    per_month, coverage, *columns = load_history.columns(rows, "growth_per_month", "coverage", *_SUMMED)
     growth = load_history.topic_growth(topic_of, len(names), per_month, columns[1])
     ends = load_history.topic_ends(topic_of, growth, coverage, about.span)
-    weeks = [_hour_rows(rows[name]) for name in ("hours_in", "hours_out")]
+    weeks = load_history.weeks(rows, "hours_in", "hours_out")
     week_in = _sums(weeks[0], topic_of, len(names))
     topic_sums = [_sums(each, topic_of, len(names)) for each in columns]
     by_topic = zip(names, np.bincount(topic_of), *topic_sums, week_in, growth, ends, strict=True)
@@ -130,12 +128,6 @@ def _sums(values: FloatArray, group_of: LongArray, groups: int) -> FloatArray:
 
 def _or_none(value: float) -> float | None:
     return None if isnan(value) else float(value)
-
-
-def _hour_rows(column: pa.ChunkedArray) -> FloatArray:
-    """(N, 168): each row's hours of the week, NaN if unknown."""
-    flat = np.asarray(column.combine_chunks().flatten().fill_null(np.nan), dtype=np.float64)
-    return flat.reshape(-1, load_history.HOURS_OF_WEEK)
 
 
 def view(profile: LoadSummary) -> View:
@@ -274,10 +266,8 @@ def page(rows: pa.Table, about: load_history.HistoryFacts) -> bytes:
 def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
     """The trends of these topics, in the same order, without topics whose growth is unknown."""
     topic_of, names = load_history.topics_of(rows)
-    growth, low, high, rates = (
-        np.asarray(rows[name].cast("double").fill_null(np.nan))
-        for name in ("growth_per_month", "growth_low", "growth_high", "bytes_in_per_sec_mean")
-    )
+    names_of_growth = ("growth_per_month", "growth_low", "growth_high")
+    growth, low, high, rates = load_history.columns(rows, *names_of_growth, "bytes_in_per_sec_mean")
     bounds = (np.where(np.isnan(end), growth, end) for end in (low, high))
     means = [load_history.topic_growth(topic_of, len(names), each, rates).tolist() for each in (growth, *bounds)]
     by_topic = {name: TopicTrend(name, *each) for name, *each in zip(names, *means, strict=True) if not isnan(each[0])}
@@ -287,7 +277,7 @@ def trends(rows: pa.Table, topics: Sequence[str]) -> tuple[TopicTrend, ...]:
 def _week_rates(rows: pa.Table, name: str, topic: str | None = None) -> FloatArray:
     """(168,): bytes/s of all topics, or of one, in each hour of the week; 0 if unknown."""
     topic_rows = rows if topic is None else rows.filter(pc.equal(rows["topic"], topic))
-    total: FloatArray = np.nansum(_hour_rows(topic_rows[name]), axis=0)
+    total: FloatArray = np.nansum(load_history.weeks(topic_rows, name)[0], axis=0)
     return total
 
 
