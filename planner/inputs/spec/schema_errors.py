@@ -7,7 +7,6 @@ schema has its own keywords: `x-unit`, and `x-or-none` if `none` is allowed inst
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -35,9 +34,9 @@ _TYPE_WORDS = {
 def schema_findings(document: Document) -> Iterator[Finding]:
     """The findings of the schema."""
     for error in _validator().iter_errors(document.value):
-        path, of_key = tuple(error.absolute_path), "propertyNames" in error.absolute_schema_path
-        fault = _Fault(path, str(error.validator), error.instance, error.schema, error.message, of_key)
-        yield from document.with_places(_TELLERS[fault.keyword](fault))
+        of_key = (error.instance,) if "propertyNames" in error.absolute_schema_path else ()
+        path = (*error.absolute_path, *of_key)
+        yield from document.with_places(_TELLERS[str(error.validator)](path, error))
 
 
 @lru_cache(maxsize=1)
@@ -78,19 +77,8 @@ def _as_key(item: Any) -> str:
     return json.dumps(item, sort_keys=True)
 
 
-@dataclass(frozen=True)
-class _Fault:
-    """One error of jsonschema. `schema` is the part that `value` doesn't satisfy; if `of_key`, `value` is a key."""
-
-    path: Path
-    keyword: str
-    value: Any
-    schema: Any
-    message: str
-    of_key: bool
-
-
-_Teller = Callable[[_Fault], Iterator[PathFinding]]
+# Reports a ValidationError and its path. Its `instance`, a value or a key, doesn't satisfy its `schema`.
+_Teller = Callable[[Path, Any], Iterator[PathFinding]]
 _TELLERS: dict[str, _Teller] = {}
 
 
@@ -105,42 +93,41 @@ def _tells(*keywords: str) -> Callable[[_Teller], _Teller]:
 
 
 @_tells("x-unit")
-def _tell_message(fault: _Fault) -> Iterator[PathFinding]:
-    yield fault.path, fault.message
+def _tell_message(path: Path, error: Any) -> Iterator[PathFinding]:
+    yield path, error.message
 
 
 @_tells("type", "enum", "const", "pattern", "minimum", "maximum")
-def _tell_value(fault: _Fault) -> Iterator[PathFinding]:
+def _tell_value(path: Path, error: Any) -> Iterator[PathFinding]:
     """Reports a value or key of the wrong type, out of range, or that doesn't match the pattern."""
-    if "x-unit" in fault.schema and fault.keyword != "type":
+    if "x-unit" in error.schema and error.validator != "type":
         return  # x-unit reports it, in bytes
-    if "enum" in fault.schema and fault.keyword == "type":
+    if "enum" in error.schema and error.validator == "type":
         return  # enum reports it, with the allowed values
-    path = (*fault.path, fault.value) if fault.of_key else fault.path
-    quoted = ""
-    if fault.keyword == "type" and type(fault.value) in (int, float) and fault.schema["type"] == "string":
+    quoted, value = "", error.instance
+    if error.validator == "type" and type(value) in (int, float) and error.schema["type"] == "string":
         # The value may be allowed as text.
-        fits = re.search(fault.schema.get("pattern", ""), str(fault.value))
-        quoted = f'; in quotes ("{fault.value}") it is text' if fits else ""
-    elif fault.schema.get("type") == "array" and isinstance(fault.value, (str, int)) and len(str(fault.value)) < 60:
-        fits_as_list = _validator().evolve(schema=fault.schema).is_valid([fault.value])
-        quoted = f"; in brackets ({json.dumps([fault.value], ensure_ascii=False)}) it is one" if fits_as_list else ""
-    problem = "has no value" if fault.value is None else f"{shown(fault.value)} isn't possible here"
-    yield path, f"{problem}; allowed: {allowed(fault.schema)}{quoted}"
+        fits = re.search(error.schema.get("pattern", ""), str(value))
+        quoted = f'; in quotes ("{value}") it is text' if fits else ""
+    elif error.schema.get("type") == "array" and isinstance(value, (str, int)) and len(str(value)) < 60:
+        fits_as_list = _validator().evolve(schema=error.schema).is_valid([value])
+        quoted = f"; in brackets ({json.dumps([value], ensure_ascii=False)}) it is one" if fits_as_list else ""
+    problem = "has no value" if value is None else f"{shown(value)} isn't possible here"
+    yield path, f"{problem}; allowed: {allowed(error.schema)}{quoted}"
 
 
 @_tells("additionalProperties")
-def _tell_unknown_keys(fault: _Fault) -> Iterator[PathFinding]:
-    known_keys = list(fault.schema["properties"])
-    unknown_keys = [key for key in fault.value if key not in known_keys]
+def _tell_unknown_keys(path: Path, error: Any) -> Iterator[PathFinding]:
+    known_keys = list(error.schema["properties"])
+    unknown_keys = [key for key in error.instance if key not in known_keys]
     for number, key in enumerate(unknown_keys):
         # Later findings are only counted, so they need no guess.
         guess = did_you_mean(key, known_keys, most=1) if number < MOST_SHOWN else ""
         # The key means a topic's configuration, in any spelling: `min_insync_replicas`, `retention.ms`, `set_config`.
         of_config = "config" in key or "isr" in re.split("[._-]", key) or key.replace("_", ".") in TOPIC_CONFIGS
-        if of_config and "changes" in fault.path:
+        if of_config and "changes" in path:
             guess = f"{_ELSEWHERE}; "
-        yield (*fault.path, key), f"unknown key; {guess}allowed: {', '.join(known_keys)}"
+        yield (*path, key), f"unknown key; {guess}allowed: {', '.join(known_keys)}"
 
 
 _ELSEWHERE = (
@@ -151,40 +138,39 @@ _ELSEWHERE = (
 
 
 @_tells("required")
-def _tell_missing_keys(fault: _Fault) -> Iterator[PathFinding]:
-    for key in fault.schema["required"]:
-        if key not in fault.value:
-            key_schema = fault.schema["properties"][key]
+def _tell_missing_keys(path: Path, error: Any) -> Iterator[PathFinding]:
+    for key in error.schema["required"]:
+        if key not in error.instance:
+            key_schema = error.schema["properties"][key]
             described = key_schema["description"][:1].lower() + key_schema["description"][1:].rstrip(".")
             allowed = f"{key_schema['const']} ({described})" if "const" in key_schema else described
-            yield (*fault.path, key), f"is missing; allowed: {allowed}"
+            yield (*path, key), f"is missing; allowed: {allowed}"
 
 
 @_tells("minProperties", "maxProperties")
-def _tell_one_of(fault: _Fault) -> Iterator[PathFinding]:
-    if "properties" not in fault.schema:  # a mapping with free keys
-        yield fault.path, "an empty mapping isn't possible here; allowed: at least one key"
+def _tell_one_of(path: Path, error: Any) -> Iterator[PathFinding]:
+    if "properties" not in error.schema:  # a mapping with free keys
+        yield path, "an empty mapping isn't possible here; allowed: at least one key"
         return
-    allowed = f"exactly one of {', '.join(fault.schema['properties'])}"
-    yield fault.path, f"{len(fault.value)} keys aren't possible here; allowed: {allowed}"
+    allowed = f"exactly one of {', '.join(error.schema['properties'])}"
+    yield path, f"{len(error.instance)} keys aren't possible here; allowed: {allowed}"
 
 
 @_tells("minItems")
-def _tell_empty_list(fault: _Fault) -> Iterator[PathFinding]:
-    least = fault.schema["minItems"]
+def _tell_empty_list(path: Path, error: Any) -> Iterator[PathFinding]:
+    least = error.schema["minItems"]
     many = "at least one item" if least == 1 else f"at least {least} items"
-    amount = counted(len(fault.value), "item") if fault.value else "an empty list"
-    yield fault.path, f"{amount} isn't {'enough' if fault.value else 'possible here'}; allowed: {many}"
+    amount = counted(len(error.instance), "item") if error.instance else "an empty list"
+    yield path, f"{amount} isn't {'enough' if error.instance else 'possible here'}; allowed: {many}"
 
 
 @_tells("uniqueItems")
-def _tell_duplicates(fault: _Fault) -> Iterator[PathFinding]:
+def _tell_duplicates(path: Path, error: Any) -> Iterator[PathFinding]:
     seen: set[str] = set()
-    for number, item in enumerate(fault.value):
-        before = len(seen)
-        seen.add(_as_key(item))
-        if len(seen) == before:
-            yield (*fault.path, number), f"{shown(item)} is here twice; allowed: each once"
+    for number, item in enumerate(error.instance):
+        if (key := _as_key(item)) in seen:
+            yield (*path, number), f"{shown(item)} is here twice; allowed: each once"
+        seen.add(key)
 
 
 def allowed(schema: Any) -> str:
