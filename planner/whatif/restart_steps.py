@@ -191,19 +191,16 @@ class RestartJudge:
 
     def _harmed(self, brokers: Sequence[int]) -> dict[str, BoolArray]:
         """Which partitions of these brokers get each harm without them: today, or with all replicas in sync."""
-        exceeds = []
-        for judge in (self, self.in_sync):
-            exceeds.append(judge._without(brokers)[0].facts > judge.today[self.partitions(brokers)])
-        return {name: (exceeds[0] | exceeds[1])[:, FACTS.index(name)] for name in _HARMS}
+        rows = self.partitions(brokers)
+        worse = [judge._without(brokers)[0].facts > judge.today[rows] for judge in (self, self.in_sync)]
+        return {name: np.logical_or(*worse)[:, FACTS.index(name)] for name in _HARMS}
 
     def _one_failure_from(self, brokers: Sequence[int]) -> dict[str, BoolArray]:
         """Which partitions of these brokers one more failure harms: today, or with all replicas in sync."""
-        refused, offline = list[BoolArray](), list[BoolArray]()
-        for judge in (self, self.in_sync):
-            result, is_felt = judge._without(brokers)
-            refused.append(is_felt & result.scarce)
-            offline.append(is_felt & (result.facts[:, FACTS.index("at_risk")] > 0))
-        return {"writes_refused": refused[0] | refused[1], "offline": offline[0] | offline[1]}
+        results = [judge._without(brokers) for judge in (self, self.in_sync)]
+        refused = [is_felt & result.scarce for result, is_felt in results]
+        offline = [is_felt & (result.facts[:, FACTS.index("at_risk")] > 0) for result, is_felt in results]
+        return {"writes_refused": np.logical_or(*refused), "offline": np.logical_or(*offline)}
 
     def _without(self, brokers: Sequence[int]) -> tuple[Outcome, BoolArray]:
         """The outcome for the partitions of these brokers without them, and whether a replica in sync restarts."""
