@@ -7,6 +7,7 @@ stdout has the result, stderr progress and messages.
 
 import os
 from importlib import import_module
+from keyword import iskeyword
 from typing import NamedTuple
 
 import click
@@ -16,10 +17,10 @@ from planner.model.errors import DEBUG, did_you_mean
 
 
 class Listed(NamedTuple):
-    """A command in the list: its summary, and its place as `module:function` in this package."""
+    """A command in the list: its summary, and the module of this package that has the function of its name."""
 
     summary: str
-    place: str
+    module: str
 
 
 class Commands(click.Group):
@@ -51,8 +52,9 @@ class Commands(click.Group):
 
 def command(name: str) -> click.Command:
     """The command with this name, imported; its help ends with its examples. KeyError if there is none."""
-    module, _, function = COMMANDS[name].place.partition(":")
-    imported: click.Command = getattr(import_module(f"planner.cli.{module}"), function)
+    # No function can have the name `import`.
+    function = f"{name}_" if iskeyword(name) else name
+    imported: click.Command = getattr(import_module(f"planner.cli.{COMMANDS[name].module}"), function)
     if name in EXAMPLES:
         imported.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
     return imported
@@ -74,42 +76,36 @@ def commands(*, debug: bool) -> None:
 # Each summary fits on a line of 80 columns.
 GROUPS = {
     "Plan": {
-        "import": Listed("Write the cluster part of a SPEC from the output of Kafka's tools.", "importing:import_"),
-        "validate": Listed("Check each SPEC and the files it names; write nothing.", "planning:validate"),
-        "adopt": Listed("Make a plan of a REASSIGNMENT that another tool made.", "planning:adopt"),
-        "whatif": Listed("Choose the best plan for each SPEC, and write its folder.", "planning:whatif"),
+        "import": Listed("Write the cluster part of a SPEC from the output of Kafka's tools.", "importing"),
+        "validate": Listed("Check each SPEC and the files it names; write nothing.", "planning"),
+        "adopt": Listed("Make a plan of a REASSIGNMENT that another tool made.", "planning"),
+        "whatif": Listed("Choose the best plan for each SPEC, and write its folder.", "planning"),
     },
     "Review": {
-        "show": Listed("Show PLAN, a plan.json or its folder.", "review:show"),
-        "diff": Listed("Show what changed from the plan BEFORE to the plan AFTER.", "review:diff"),
-        "check": Listed("Check that PLAN is unchanged and fits the cluster.", "review:check"),
-        "resume": Listed("Plan the rest of a partly applied PLAN.", "review:resume"),
+        "show": Listed("Show PLAN, a plan.json or its folder.", "review"),
+        "diff": Listed("Show what changed from the plan BEFORE to the plan AFTER.", "review"),
+        "check": Listed("Check that PLAN is unchanged and fits the cluster.", "review"),
+        "resume": Listed("Plan the rest of a partly applied PLAN.", "review"),
     },
     "What if": {
-        "failures": Listed(
-            "Show what breaks when brokers or racks of SPEC fail.", "failures_restart_consumers:failures"
-        ),
-        "growth": Listed("Show when brokers of SPEC reach a limit.", "load_growth_size_drain:growth"),
-        "size": Listed("Show which brokers to buy for SPEC, and how many.", "load_growth_size_drain:size"),
-        "load": Listed(
-            "Write a profile of each partition's load from FILEs of metrics.", "load_growth_size_drain:load"
-        ),
-        "consumers": Listed("Show what each member of SPEC's groups reads.", "failures_restart_consumers:consumers"),
+        "failures": Listed("Show what breaks when brokers or racks of SPEC fail.", "failures_restart_consumers"),
+        "growth": Listed("Show when brokers of SPEC reach a limit.", "load_growth_size_drain"),
+        "size": Listed("Show which brokers to buy for SPEC, and how many.", "load_growth_size_drain"),
+        "load": Listed("Write a profile of each partition's load from FILEs of metrics.", "load_growth_size_drain"),
+        "consumers": Listed("Show what each member of SPEC's groups reads.", "failures_restart_consumers"),
     },
     "Maintenance": {
-        "restart": Listed("Show in which order to restart the brokers of SPEC.", "failures_restart_consumers:restart"),
-        "drain": Listed(
-            "Plan to free disk space on a broker of SPEC with the fewest bytes.", "load_growth_size_drain:drain"
-        ),
+        "restart": Listed("Show in which order to restart the brokers of SPEC.", "failures_restart_consumers"),
+        "drain": Listed("Plan to free disk space on a broker of SPEC with the fewest bytes.", "load_growth_size_drain"),
     },
     "Kafka's own placement": {
-        "place": Listed("Show where Kafka places new partitions.", "place_and_seeds:place"),
-        "seeds": Listed("Find the seeds that explain each topic's assignment.", "place_and_seeds:seeds"),
+        "place": Listed("Show where Kafka places new partitions.", "place_and_seeds"),
+        "seeds": Listed("Find the seeds that explain each topic's assignment.", "place_and_seeds"),
     },
     "Housekeeping": {
-        "render": Listed("Write all files of PLAN again, byte for byte.", "planning:render"),
-        "external": Listed("Answer Terraform's `external` data source.", "planning:external"),
-        "spark": Listed("Prepare this machine for Spark.", "planning:spark"),
+        "render": Listed("Write all files of PLAN again, byte for byte.", "planning"),
+        "external": Listed("Answer Terraform's `external` data source.", "planning"),
+        "spark": Listed("Prepare this machine for Spark.", "planning"),
     },
 }
 COMMANDS = {name: listed for group in GROUPS.values() for name, listed in group.items()}
