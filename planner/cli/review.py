@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import wraps
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,10 +71,10 @@ def diff_view(difference: dict[str, Any]) -> View:
     """The result of `plan_diff.diff` as a view: the verdict, the figures that differ, and the lists of differences."""
     figure = Column[tuple[str, str, str, str]]
     columns = (
-        figure("", itemgetter(0), numeric=False),
-        figure("before", itemgetter(1)),
-        figure("after", itemgetter(2)),
-        figure("", itemgetter(3), numeric=False),
+        figure("", lambda row: row[0], numeric=False),
+        figure("before", lambda row: row[1]),
+        figure("after", lambda row: row[2]),
+        figure("", lambda row: row[3], numeric=False),
     )
     figures = Table("figure", plan_diff.figure_rows(difference), columns)
     lists = (

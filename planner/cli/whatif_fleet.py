@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from glob import glob
 from itertools import islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -349,10 +348,10 @@ def view(rows: Sequence[dict[str, Any]]) -> View:
         column("Cluster", lambda row: Sentence(row["cluster"], _LONGEST_NAME), numeric=False),
         column("Verdict", lambda row: Sentence(row["verdict"], _LONGEST_VERDICT), numeric=False),
         column("Copied", lambda row: Quantity(row["bytes_moved"], "bytes")),
-        column("Replicas", itemgetter("replicas_moved")),
-        column("Leaders", itemgetter("leaders_changed")),
+        column("Replicas", lambda row: row["replicas_moved"]),
+        column("Leaders", lambda row: row["leaders_changed"]),
         column("Above the minimum", above_least),
-        column("Candidates tried", itemgetter("candidates")),
+        column("Candidates tried", lambda row: row["candidates"]),
         column("Folder", lambda row: Name(row["folder"]), numeric=False),
     )
     following = "Next: read report.html in each folder, then cd FOLDER/ansible && ansible-playbook apply.yml --check"

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from operator import attrgetter
 
 from msgspec import structs
 
@@ -313,7 +312,7 @@ def _member_table(group: GroupRow, unit: str) -> Table[MemberRow]:
     columns = (
         column("Member", lambda row: Name(row.id), numeric=False),
         *(of_racks if any(member.rack is not None for member in group.members) else ()),
-        column("Partitions", attrgetter("partitions")),
+        column("Partitions", lambda row: row.partitions),
         column(f"Load ({unit})", lambda row: Quantity(row.load, unit)),
         column("Owns", owned, numeric=False),
     )
@@ -324,12 +323,12 @@ def _event_table(group: GroupRow, unit: str) -> Table[GroupEventRow]:
     """The events, the costliest first among the many members that may leave."""
     column = Column[GroupEventRow]
     columns = (
-        column("What if", attrgetter("what"), numeric=False),
-        column("Partitions\nmoved", attrgetter("moved")),
-        column("From staying members", attrgetter("from_staying"), narrow="from members\nthat stay"),
+        column("What if", lambda row: row.what, numeric=False),
+        column("Partitions\nmoved", lambda row: row.moved),
+        column("From staying members", lambda row: row.from_staying, narrow="from members\nthat stay"),
         column("Load\nmoved", lambda row: Quantity(row.moved_load, unit)),
-        column("New\npartitions", attrgetter("new")),
-        column("Partitions\npaused", attrgetter("paused")),
+        column("New\npartitions", lambda row: row.new),
+        column("Partitions\npaused", lambda row: row.paused),
         column("Then a member has", lambda row: _partition_range(row.spread), numeric=False),
         column("Above\nshare", lambda row: Quantity(row.spread.above_share_percent, "%")),
     )
@@ -343,13 +342,13 @@ def _event_table(group: GroupRow, unit: str) -> Table[GroupEventRow]:
 def _assignor_table(group: GroupRow, unit: str) -> Table[AssignorRow]:
     column = Column[AssignorRow]
     columns = (
-        column("If everything is assigned again by", attrgetter("assignor"), numeric=False),
+        column("If everything is assigned again by", lambda row: row.assignor, numeric=False),
         column("A member has", lambda row: _partition_range(row.spread), numeric=False),
         column("Least\nload", lambda row: Quantity(row.spread.fewest_load, unit)),
         column("Most\nload", lambda row: Quantity(row.spread.most_load, unit)),
         column("Above\nshare", lambda row: Quantity(row.spread.above_share_percent, "%")),
-        column("Most\nmoved", attrgetter("most_moved")),
-        column("Most\npaused", attrgetter("most_paused")),
+        column("Most\nmoved", lambda row: row.most_moved),
+        column("Most\npaused", lambda row: row.most_paused),
     )
     return Table("assignor", group.assignors, columns)
 
@@ -375,8 +374,8 @@ def _sweep_section(group: SweptGroup, scenarios: Sequence[str], unit: str) -> Vi
         f"({scenarios[best.widest_in]}), {percent(best.above_share_percent)} above a member's share."
     )
     columns = (
-        column("Members", attrgetter("members")),
-        column("Best assignor", attrgetter("assignor"), numeric=False),
+        column("Members", lambda row: row.members),
+        column("Best assignor", lambda row: row.assignor, numeric=False),
         column("A member has", _partition_range, numeric=False),
         column("Widest\nspread", lambda row: Quantity(row.widest_spread, unit)),
         column("In", lambda row: scenarios[row.widest_in], numeric=False),

@@ -1,7 +1,6 @@
 """The output of `planner growth`: the rows of its cases as one document, and its view for people."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -350,14 +349,14 @@ def _option_table(growth: GrowthSection) -> Table[GrowthOptionRow]:
 
     columns = (
         column("Added brokers", lambda row: Sentence(f"{row.option}{fewest(row)}", 50), numeric=False),
-        column("Brokers\nin all", attrgetter("brokers")),
+        column("Brokers\nin all", lambda row: row.brokers),
         column("Lasts", lasts, numeric=False),
         column(
             "First limit", lambda row: None if row.limit is None else f"broker {row.broker}, {row.limit}", numeric=False
         ),
         column("Copied", lambda row: Quantity(row.bytes_moved, "bytes")),
-        column("Replicas\ncopied", attrgetter("replicas_moved")),
-        column("Leaders\nchanged", attrgetter("leaders_changed")),
+        column("Replicas\ncopied", lambda row: row.replicas_moved),
+        column("Leaders\nchanged", lambda row: row.leaders_changed),
         column("Fullest disk\nof its limit", lambda row: Quantity(row.fullest_percent, "%")),
     )
     return Table("option", growth.options, columns)
@@ -369,7 +368,7 @@ def _topic_table(growth: GrowthSection) -> Table[GrowthTopicRow]:
     columns = (
         column("Topic", lambda row: Name(row.topic, _LONGEST_TOPIC), numeric=False),
         column("Growth\nper month", lambda row: Quantity(row.per_month_percent, "%")),
-        column("Grows from", attrgetter("size"), numeric=False),
+        column("Grows from", lambda row: row.size, numeric=False),
         column("Today", lambda row: Quantity(row.size_bytes, "bytes")),
         column(f"In {growth.months} months", lambda row: Quantity(row.size_bytes_then, "bytes")),
     )
