@@ -58,7 +58,7 @@ def read_now(sources: Sources, *, with_log_dirs: bool) -> "ClusterNow":
     parts = live_parts(sources.bootstrap_servers, sources.command_config)
     # Plans and notes name files relative to the given folder, so that they don't reveal paths of a machine.
     files = read_all(sources.files, lambda given, path: path.relative_to(given.parent).as_posix())
-    parts += [file.part for file in files]
+    parts += files
     state = merge(parts, to_targets=True)
     return ClusterNow(
         topics={topic.name: topic for topic in state.assignment.topics},
@@ -66,7 +66,7 @@ def read_now(sources: Sources, *, with_log_dirs: bool) -> "ClusterNow":
         racks={broker.id: broker.rack for broker in state.brokers if broker.answers} if state.brokers else None,
         sizes=state.sizes,
         log_dirs=merge_log_dirs(part.log_dirs() for part in parts if with_log_dirs and part.log_dirs),
-        inputs=tuple(file.input for file in files),
+        inputs=tuple(InputRow(part.file, part.sha256) for part in files),
         config_defaults=state.config_defaults,
         cordoned=state.cordoned,
         disagreements=state.disagreements,

@@ -64,9 +64,8 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
         except OSError as error:
             raise SetupError(f"{options.out}: can't be written: {error.strerror}; nothing was changed") from error
     # The running cluster comes first, so that it takes precedence.
-    live = live_parts(options.bootstrap_servers, options.command_config)
-    state_files = read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
-    parts = [*live, *(each.part for each in state_files)]
+    parts = live_parts(options.bootstrap_servers, options.command_config)
+    parts += read_all(files, lambda _, path: path.as_posix(), options.topic, piped=True)
     merged = merge(parts, to_targets=options.reassigning == "target")
     imported = _imported(merged, options, any(part.shows_inherited for part in parts))
     if options.topic and options.topic not in {topic.name for topic in imported.topics}:

@@ -87,7 +87,7 @@ def read_brokers(path: Path) -> tuple[tuple[Topic, ...], Brokers, bool]:
         spec = reading.load(path)
         brokers = tuple(sorted((each.id, each.rack) for each in spec.cluster.brokers))
         return spec.cluster.topics, brokers, spec.rack_aware
-    merged = merge([read_file(each, each.as_posix()).part for each in files_in(path)])
+    merged = merge([read_file(each, each.as_posix()) for each in files_in(path)])
     return merged.assignment.topics, tuple((each.id, each.rack) for each in merged.brokers), True
 
 

@@ -91,7 +91,7 @@ class TopicTarget:
 @dataclass(frozen=True)
 class StatePart:
     """The state according to one source. `title` names this kind of source, `file` is its path as written. Notes use
-    `file`, because places may have a path of the machine.
+    `file`, because places may have a path of the machine. `sha256` is the file's digest, empty for a running cluster.
 
     `entries` are partitions. If `leaders_known` is False, their first replicas count as leaders. If not `complete`, the
     source may list only some of a topic's partitions. `only_topics` are the topics that may move, None if not
@@ -130,6 +130,7 @@ class StatePart:
     platform: str = ""
     log_dirs: Callable[[], LogDirs] | None = None
     shows_inherited: bool = False
+    sha256: str = ""
 
 
 def largest_sizes(replicas: Iterable[tuple[PartitionKey, int]]) -> dict[PartitionKey, int]:

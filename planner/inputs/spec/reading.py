@@ -233,15 +233,12 @@ def _sources(document: SpecDocument, folder: Path) -> Iterator[_Source]:
 
 def _from_files(document: SpecDocument, folder: Path) -> _Topics:
     """The state files merged into one state. If some can't be read, the others are used, so that rules can run."""
-    parts, inputs, findings = list[StatePart](), list[InputRow](), list[Finding]()
+    parts, findings = list[StatePart](), list[Finding]()
     for source in _sources(document, folder):
         try:
             for path in source.files():
-                state_file = read_file(
-                    path, path.relative_to(folder).as_posix(), source.topic, expected=source.expected
-                )
-                parts.append(state_file.part)
-                inputs.append(state_file.input)
+                name = path.relative_to(folder).as_posix()
+                parts.append(read_file(path, name, source.topic, expected=source.expected))
         except file_reading.UnreadableError as error:
             findings.append(document.finding(source.keys, str(error)))
         except SpecError as error:
@@ -256,7 +253,8 @@ def _from_files(document: SpecDocument, folder: Path) -> _Topics:
     if findings or merged is None:
         return _Topics(document, merged.assignment if merged else None, findings=tuple(findings))
     log_dirs = tuple(part.log_dirs for part in parts if part.log_dirs)
-    return replace(_with_sizes(document, merged, tuple(inputs)), log_dirs=log_dirs)
+    inputs = tuple(InputRow(part.file, part.sha256) for part in parts)
+    return replace(_with_sizes(document, merged), inputs=inputs, log_dirs=log_dirs)
 
 
 def _notes(spec: Spec, merged: Merged) -> Iterator[str]:
@@ -320,9 +318,9 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _with_sizes(document: SpecDocument, merged: Merged, inputs: tuple[InputRow, ...]) -> _Topics:
+def _with_sizes(document: SpecDocument, merged: Merged) -> _Topics:
     """The assignment with its sizes. If no partition has a size, the sizes are of another cluster: a finding."""
-    topics = _Topics(document, merged.assignment, inputs=inputs, merged=merged)
+    topics = _Topics(document, merged.assignment, merged=merged)
     if (sizes := merged.sizes) is None:
         return topics
     entries = merged.assignment.entries

@@ -6,7 +6,7 @@ Files are only read, never written, and must be regular files, so `..` in a path
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -51,14 +51,6 @@ _ALLOWED: dict[Expected, str] = {
 }
 
 
-@dataclass(frozen=True)
-class StateFile:
-    """A file that was read: its state, and its digest with the path as written."""
-
-    part: StatePart
-    input: InputRow
-
-
 def files_in(path: Path) -> tuple[Path, ...]:
     """The file itself, or every file in a folder, sorted by path, without files of version control.
 
@@ -99,7 +91,7 @@ def _walked(folder: Path) -> Iterator[Path]:
 
 def read_file(
     path: Path, name: str, topic: str | None = None, *, expected: Expected = "state", piped: bool = False
-) -> StateFile:
+) -> StatePart:
     """A file's state. `name` is for the plan and for notes; `topic` is for formats that don't name their topic.
 
     UnreadableError if there is no such file; ImportStateError for errors in it. A pipe is read only if `piped`.
@@ -108,27 +100,27 @@ def read_file(
     if len(data) > file_reading.STATE.most_bytes and not _is_described(text):
         raise file_reading.too_large(path, file_reading.STATE)
     part = read_part(text, path.as_posix(), topic, expected)
-    return StateFile(replace(part, file=name), InputRow(name, hashlib.sha256(data).hexdigest()))
+    return replace(part, file=name, sha256=hashlib.sha256(data).hexdigest())
 
 
 def read_all(
     files: Iterable[Path], name_of: Callable[[Path, Path], str], topic: str | None = None, *, piped: bool = False
-) -> list[StateFile]:
+) -> list[StatePart]:
     """Every file, or all files of a folder; `name_of(argument, path)` names a file in the plan.
 
     ImportStateError with every error of every file; UnreadableError if there is no such file.
     """
-    state_files: list[StateFile] = []
+    parts: list[StatePart] = []
     findings: list[Finding] = []
     for argument, path in ((each, path) for each in files for path in files_in(each)):
         try:
             # A pipe that is given itself, like <(ssh …), is read; one in a folder may never end.
-            state_files.append(read_file(path, name_of(argument, path), topic, piped=piped and path == argument))
+            parts.append(read_file(path, name_of(argument, path), topic, piped=piped and path == argument))
         except ImportStateError as error:
             findings += error.findings
     if findings:
         raise ImportStateError(findings)
-    return state_files
+    return parts
 
 
 def read_text(path: Path, name: str) -> tuple[str, InputRow]:

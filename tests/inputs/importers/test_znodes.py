@@ -23,7 +23,7 @@ STATE = '{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":0,"isr":[2]
 def test_a_folder_of_captures_is_a_cluster() -> None:
     """A folder of captured znodes gives brokers with racks, and the same assignment as kafka-topics at that time."""
     files = [path for path in files_in(DATA) if path.suffix == ".json"]
-    merged = merge([read_file(path, path.name).part for path in files])
+    merged = merge([read_file(path, path.name) for path in files])
     described = read_topics((DATA / "kafka-topics-describe.txt").read_text(encoding="utf-8"), "d.txt")
     assert [(topic.name, [row.replicas for row in topic.partitions]) for topic in described] == [
         (topic.name, [row.replicas for row in topic.partitions]) for topic in merged.assignment.topics

@@ -119,7 +119,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
 def test_byte_order_marks_and_line_ends_do_not_matter(bom: bytes, end: str, tmp_path: Path) -> None:
     """A byte order mark and Windows line ends are accepted."""
     (tmp_path / "d").write_bytes(bom + DESCRIBE.replace("\n", end).encode())
-    (entry,) = read_file(tmp_path / "d", "d").part.entries
+    (entry,) = read_file(tmp_path / "d", "d").entries
     assert ((1, 2), 2) == (entry.partition.replicas, entry.place.line)
 
 
@@ -135,7 +135,7 @@ def test_lines_longer_than_the_head_are_read_whole(tmp_path: Path) -> None:
     """The format is detected from the file's first part; a file longer than that is still read whole."""
     topics = [DESCRIBE.replace("Topic: a", f"Topic: topic-number-{number}") for number in range(9_000)]
     (tmp_path / "d").write_text("".join(topics), encoding="utf-8")
-    part = read_file(tmp_path / "d", "d").part
+    part = read_file(tmp_path / "d", "d")
     assert 9_000 == len(part.entries)
     assert [2, 18_000] == [part.entries[0].place.line, part.entries[-1].place.line]
 
