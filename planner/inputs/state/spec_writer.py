@@ -220,18 +220,14 @@ def _topic(topic: Topic, sizes: Mapping[PartitionKey, int]) -> Iterator[str]:
     yield "      partitions:"
     for partition in topic.partitions:
         # Only fields that differ from the spec's defaults.
-        fields = [f"replicas: {_ids(partition.replicas)}"]
+        fields = [f"replicas: {list(partition.replicas)}"]
         if partition.leader != partition.replicas[0]:
             fields.append(f"leader: {'none' if partition.leader is None else partition.leader}")
         if partition.isr is not None:
-            fields.append(f"isr: {_ids(partition.isr)}")
+            fields.append(f"isr: {list(partition.isr)}")
         if (size_bytes := sizes.get((topic.name, partition.id))) is not None:
             fields.append(f"size: {size_bytes}")
         yield f"        - {{{', '.join(fields)}}}"
-
-
-def _ids(brokers: Iterable[int]) -> str:
-    return f"[{', '.join(map(str, brokers))}]"
 
 
 # The changes of topics, which are kept if the brokers change.
@@ -270,7 +266,7 @@ def with_brokers(
             rack = "" if broker.rack is None else f"rack: {_flow(broker.rack)}, "
             change_lines.append(f"    - {{id: {broker.id}, {rack}class: {_flow(class_name)}}}\n")
     if removed:
-        change_lines.append(f"  remove_brokers: {_ids(removed)}\n")
+        change_lines.append(f"  remove_brokers: {list(removed)}\n")
     block = ["changes:\n", *change_lines, *(() if added or removed else ("  rebalance: all\n",))]
     if not keeps_limits:
         block.append(f"limits: {_flow({**limits, 'disk_used': disk_used})}\n")
