@@ -40,7 +40,7 @@ from planner.report.view import (
 )
 from planner.whatif import assignors, group_events_and_keys
 from planner.whatif.consumers_sweep import ConsumersSweep, SweptCombination, SweptGroup
-from planner.whatif.group_events_and_keys import BrokerRacks, Group, LoadUnit, PartitionLoads, ReplicasOf, spread
+from planner.whatif.group_events_and_keys import BrokerRacks, Group, PartitionLoads, ReplicasOf, spread
 from planner.whatif.own_assignors import Ownership
 
 _IN_BROKER = (*assignors.SERVER_ASSIGNORS, assignors.SHARE_ASSIGNOR)
@@ -66,7 +66,6 @@ class _GroupFacts:
     """The facts against which all groups are evaluated."""
 
     loads: PartitionLoads
-    unit: LoadUnit
     today: tuple[ReplicasOf, BrokerRacks]
     racks_after: Mapping[PartitionKey, frozenset[str]]
     moving: frozenset[PartitionKey]
@@ -134,7 +133,7 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
     seen_by_brokers = group_events_and_keys.seen_by_brokers(today, after)
     racks_after = {key: group_events_and_keys.racks_of(each, after[1]) for key, each in after[0].items()}
     changed = group_events_and_keys.changed(today, after)
-    facts = _GroupFacts(loads, unit, today, racks_after, changed, seen_by_brokers, grown)
+    facts = _GroupFacts(loads, today, racks_after, changed, seen_by_brokers, grown)
     return ConsumersSection(
         unit=unit,
         groups=tuple(_group_row(group, facts) for group in question.groups),
