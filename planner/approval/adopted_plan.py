@@ -119,14 +119,6 @@ def _hold_unnamed(problem: Problem, assignment: IntArray, is_named: BoolArray) -
 SAME_BALANCE = "fewest bytes at this balance"
 
 
-@dataclass(frozen=True)
-class AdoptedPlan:
-    """The plan with its bound's file, and the scores of all candidates that it was compared with."""
-
-    planned: Planned
-    rows: pa.Table
-
-
 @dataclass(frozen=True, eq=False)
 class ProvenOptimum:
     """The optimum for `run.balance`: its run in the sweep, and the assignment with its certificate."""
@@ -135,8 +127,8 @@ class ProvenOptimum:
     proposal: Proposal
 
 
-def adopt(given: GivenReassignment, spec: Spec, spec_file: str) -> AdoptedPlan:
-    """The plan of a given reassignment.
+def adopt(given: GivenReassignment, spec: Spec, spec_file: str) -> tuple[Planned, pa.Table]:
+    """The plan of a given reassignment with its bound's file, and the scores of all candidates it was compared with.
 
     ImportStateError and InfeasibleError as in `place`; UnsafePlanError if a limit or the budget is exceeded.
     """
@@ -179,7 +171,7 @@ def adopt(given: GivenReassignment, spec: Spec, spec_file: str) -> AdoptedPlan:
         compared=(plan.compared[0], this_row, *compared, *others),
         warnings=(*_warnings(given, spec, adoption), *plan.warnings),
     )
-    return AdoptedPlan(Planned(build.finish(final_plan), planned.bound), choice.scores([swept]))
+    return Planned(build.finish(final_plan), planned.bound), choice.scores([swept])
 
 
 def prove_optimum(adoption: AdoptedAssignment) -> tuple[ProvenOptimum, ...]:

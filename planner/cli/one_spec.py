@@ -173,12 +173,6 @@ def rendered_files(plan: Plan) -> dict[str, bytes]:
     }
 
 
-def unrendered_files(planned: build.Planned, rows: pa.Table) -> dict[str, bytes]:
-    """The files that can't be rendered from the plan, by relative path: its bound, and the candidates' `rows`."""
-    bound = {} if planned.bound is None else {bound_json.FILE: planned.bound}
-    return {candidates_file.FILE: candidates_file.encoded(rows), **bound}
-
-
 def files_of(plan: Plan, other_files: Mapping[str, bytes]) -> dict[str, bytes]:
     """All files of a plan's folder, by relative path: those rendered from it, `other_files`, and the digests of all."""
     return folder_check.with_sums({**rendered_files(plan), **other_files})
@@ -189,6 +183,13 @@ class PlanFiles(NamedTuple):
 
     plan: Plan
     files: dict[str, bytes]
+
+
+def plan_files(planned: build.Planned, rows: pa.Table) -> PlanFiles:
+    """A plan with all its files, also those that can't be rendered from it: its bound, and the candidates' `rows`."""
+    bound = {} if planned.bound is None else {bound_json.FILE: planned.bound}
+    other_files = {candidates_file.FILE: candidates_file.encoded(rows), **bound}
+    return PlanFiles(planned.plan, files_of(planned.plan, other_files))
 
 
 class ReadSpec(NamedTuple):
@@ -220,7 +221,7 @@ def plan_spec(read_spec: ReadSpec) -> bytes | PlannerError:
         plan = with_report_sections(read_spec.spec, swept[0].spec, build.planned(swept))
     except PlannerError as error:
         return error
-    return pickle.dumps(PlanFiles(plan.plan, files_of(plan.plan, unrendered_files(plan, choice.scores(swept)))))
+    return pickle.dumps(plan_files(plan, choice.scores(swept)))
 
 
 @dataclass(frozen=True)

@@ -175,9 +175,7 @@ def adopt(
     folder = out if out is not None else Path(f"{reassignment.stem}.adopted.plan")
     spec = one_spec.load_spec(path)
     output_folder.check(folder)
-    adopted = adopted_plan.adopt(given_reassignment.read(reassignment), spec, path.as_posix())
-    planned = one_spec.with_report_sections(path, spec, adopted.planned)
-    plan = planned.plan
-    files = one_spec.files_of(plan, one_spec.unrendered_files(planned, adopted.rows))
+    planned, rows = adopted_plan.adopt(given_reassignment.read(reassignment), spec, path.as_posix())
+    plan, files = one_spec.plan_files(one_spec.with_report_sections(path, spec, planned), rows)
     output.show(plan, form, detail, folder, len(output_folder.write(folder, files, output.say)))
     return 2 if detailed_exitcode and plan.has_something_to_do else 0

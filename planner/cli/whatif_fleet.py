@@ -123,7 +123,7 @@ def _planned(
     )
     phase.begin("writing the files")
     for each, of_job in zip(plans, swept, strict=True):
-        yield PlanFiles(each.plan, one_spec.files_of(each.plan, one_spec.unrendered_files(each, choice.scores(of_job))))
+        yield one_spec.plan_files(each, choice.scores(of_job))
 
 
 def _make_by_workers(

@@ -15,8 +15,8 @@ from folders import ROOT, TESTS
 from jsonschema import Draft202012Validator
 
 from planner.approval import adopted_plan, given_reassignment, resumed_plan
-from planner.approval.adopted_plan import AdoptedPlan
 from planner.approval.changes_since_plan import ClusterNow
+from planner.approval.given_reassignment import GivenReassignment
 from planner.cli import one_spec
 from planner.inputs.spec import reading
 from planner.model.balance import Balance, Tolerance
@@ -26,7 +26,7 @@ from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Spec
 from planner.plan import bound_json, bound_section
-from planner.plan.build import RefusedPlanError
+from planner.plan.build import Planned, RefusedPlanError
 from planner.plan.document import codec
 from planner.report import requested
 from planner.strategies.optimum import Proposal
@@ -41,11 +41,15 @@ LISTS = {"x": [(1, 2), (2, 1), (1, 2), (2, 1)], "y": [(1, 2), (2, 1)]}
 EXPANDED = Changes(add_brokers=(Broker(3),))
 
 
-def _adopted(tmp_path: Path, spec: Spec, rows: list[tuple[str, int, list[int]]]) -> AdoptedPlan:
+def _given(tmp_path: Path, rows: list[tuple[str, int, list[int]]]) -> GivenReassignment:
     file = tmp_path / "given.json"
     lists = [{"topic": topic, "partition": at, "replicas": brokers} for topic, at, brokers in rows]
     file.write_text(json.dumps({"version": 1, "partitions": lists}))
-    return adopted_plan.adopt(given_reassignment.read(file), spec, "spec.yaml")
+    return given_reassignment.read(file)
+
+
+def _adopted(tmp_path: Path, spec: Spec, rows: list[tuple[str, int, list[int]]]) -> Planned:
+    return adopted_plan.adopt(_given(tmp_path, rows), spec, "spec.yaml")[0]
 
 
 def _differing(one: dict, other: dict) -> set[str]:
@@ -59,8 +63,8 @@ def test_our_own_plan_adopted_gives_our_own_files(name):
     The sweep may have found an optimum with another seed. Then the bound is the same and its proof another one.
     """
     spec = ROOT / "examples" / f"{name}.yaml"
-    made = adopted_plan.adopt(given_reassignment.read(CASES / name), reading.load(spec), spec.name)
-    files = one_spec.rendered_files(made.planned.plan)
+    made, _ = adopted_plan.adopt(given_reassignment.read(CASES / name), reading.load(spec), spec.name)
+    files = one_spec.rendered_files(made.plan)
 
     golden = {path.relative_to(CASES / name).as_posix(): path for path in (CASES / name).rglob("*") if path.is_file()}
     same = [path for path in golden if path.endswith((".json", ".tfvars")) and path not in ("plan.json", "bound.json")]
@@ -76,15 +80,15 @@ def test_our_own_plan_adopted_gives_our_own_files(name):
 def test_our_own_reassignment_json_adopted_gives_it_again(name, tmp_path):
     """Our own reassignment.json is adopted without its plan, and reassignment.json comes out byte for byte the same."""
     spec, own = ROOT / "examples" / f"{name}.yaml", CASES / name / "reassignment.json"
-    made = adopted_plan.adopt(given_reassignment.read(own), reading.load(spec), spec.name)
+    made, _ = adopted_plan.adopt(given_reassignment.read(own), reading.load(spec), spec.name)
 
-    assert own.read_bytes() == one_spec.rendered_files(made.planned.plan)["reassignment.json"]
+    assert own.read_bytes() == one_spec.rendered_files(made.plan)["reassignment.json"]
 
 
 def test_the_plan_says_what_it_carries_out(tmp_path):
     """The plan names the file and its format, fits the schema, has a proof that checks, and is compared with others."""
-    made = _adopted(tmp_path, spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED), [("x", 0, [3, 2])])
-    plan, file = made.planned
+    spec = spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED)
+    plan, file = _adopted(tmp_path, spec, [("x", 0, [3, 2])])
 
     assert file is not None
     assert [] == [error.message for error in VALIDATOR.iter_errors(codec.as_json(plan))]
@@ -103,14 +107,14 @@ def test_the_headline_tells_what_is_not_needed(tmp_path):
     """The headline says how many bytes are more than needed, and says nothing if all of them are needed."""
     spec = spec_of(no_racks(1, 2), {"x": [(1, 2)] * 3}, sizes=100_000, changes=EXPANDED)
     rows = [("x", 0, [2, 3]), ("x", 1, [3, 1]), ("x", 2, [1, 2])]
-    needed = _adopted(tmp_path, spec, rows).planned.plan
+    needed = _adopted(tmp_path, spec, rows).plan
     wasteful = spec_of(
         no_racks(1, 2, 4),
         {"x": [(1, 2), (1, 2), (1, 2), (4, 1)]},
         sizes=100_000,
         balance=Balance(disk=Tolerance("none")),
     )
-    swapped = _adopted(tmp_path, wasteful, [("x", 0, [4, 2]), ("x", 3, [2, 4])]).planned.plan
+    swapped = _adopted(tmp_path, wasteful, [("x", 0, [4, 2]), ("x", 3, [2, 4])]).plan
 
     assert "more than needed" not in needed.headline
     assert needed.bound.bytes_moved == needed.adopted.enough_bytes_moved == 200_000
@@ -120,7 +124,7 @@ def test_the_headline_tells_what_is_not_needed(tmp_path):
 
 def test_nothing_to_do_is_said_of_the_file(tmp_path):
     """If all partitions are where the file wants them, the headline says that there is nothing to do."""
-    plan = _adopted(tmp_path, spec_of(no_racks(1, 2), LISTS), [("x", 0, [1, 2]), ("y", 1, [2, 1])]).planned.plan
+    plan = _adopted(tmp_path, spec_of(no_racks(1, 2), LISTS), [("x", 0, [1, 2]), ("y", 1, [2, 1])]).plan
 
     assert "Nothing to do: all that given.json names is as it wants it." == plan.headline
     assert 2 == plan.adopted.partitions_there
@@ -161,7 +165,7 @@ def test_the_least_at_its_own_balance_is_that_of_all_plans_tried(seed, tmp_path)
     named = list(zip(problem.topic_of.tolist(), problem.partition_ids.tolist(), wanted, strict=True))
     rows = [(problem.topic_names[topic], at, [ids[each] for each in chosen]) for topic, at, chosen in named]
 
-    plan = _adopted(tmp_path, spec, rows).planned.plan
+    plan = _adopted(tmp_path, spec, rows).plan
 
     cells, _ = brute_force.counts(problem, wanted, problem.size_bytes)
     spreads = int(cells.sum(axis=0).max() - cells.sum(axis=0).min()), int((cells.max(axis=1) - cells.min(axis=1)).max())
@@ -180,7 +184,7 @@ def test_what_is_needed_is_unknown_where_the_fewest_bytes_lead_less_evenly(tmp_p
     """The bound counts replicas only; its plan would leave two leaders on broker 2, so the needed bytes are None."""
     spec = spec_of(no_racks(1, 2), {"x": [(2,), (1, 2)], "y": [(2,)]}, sizes={"x": [9, 5], "y": [1]},
                    changes=Changes(add_brokers=(Broker(9),)), balance=Balance(disk=Tolerance("none")))  # fmt: skip
-    plan = _adopted(tmp_path, spec, [("x", 0, [1]), ("x", 1, [2, 9]), ("y", 0, [9])]).planned.plan
+    plan = _adopted(tmp_path, spec, [("x", 0, [1]), ("x", 1, [2, 9]), ("y", 0, [9])]).plan
 
     assert (15, 5, None) == (
         plan.bound.bytes_moved, plan.bound.least_bytes_moved, plan.adopted.enough_bytes_moved
@@ -219,7 +223,7 @@ def test_topics_that_are_apart(tmp_path):
     """The rule `apart` takes its sides from the reassignment; a reassignment that mixes the topics is refused."""
     lists = {"x": [(1, 2), (2, 1)], "y": [(1, 3), (3, 4)]}
     spec = spec_of(no_racks(1, 2, 3, 4), lists, sizes=10, apart=(Apart(("x", "y")),), changes=Changes(rebalance="none"))
-    plan = _adopted(tmp_path, spec, [("y", 0, [4, 3])]).planned.plan
+    plan = _adopted(tmp_path, spec, [("y", 0, [4, 3])]).plan
     assert (((1, 2), (3, 4)), False, 10) == (
         plan.spec.apart[0].sides,
         plan.spec.apart[0].proven,
@@ -233,7 +237,7 @@ def test_topics_that_are_led_together(tmp_path):
     """With `together`, a reassignment is refused if different brokers lead the partitions with the same number."""
     lists = {"x": [(1, 2), (2, 1)], "y": [(2, 1), (2, 3)]}
     spec = spec_of(no_racks(1, 2, 3), lists, sizes=10, together=(("x", "y"),), changes=Changes(rebalance="none"))
-    plan = _adopted(tmp_path, spec, [("y", 0, [1, 2])]).planned.plan
+    plan = _adopted(tmp_path, spec, [("y", 0, [1, 2])]).plan
     assert ([("y", 0, "together")], 0) == (
         [(row.topic, row.partition, row.reason) for row in plan.partitions],
         plan.bound.bytes_moved,
@@ -248,7 +252,7 @@ def test_topics_that_are_apart_by_rack(tmp_path):
     lists = {"x": [(1, 2), (2, 1)], "y": [(1, 3), (3, 4)]}
     by_rack = (Apart(("x", "y"), by="rack"),)
     spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, lists, sizes=10, apart=by_rack, rack_aware=False)
-    plan = _adopted(tmp_path, spec, [("y", 0, [4, 3])]).planned.plan
+    plan = _adopted(tmp_path, spec, [("y", 0, [4, 3])]).plan
     assert ((1, 2), (3, 4)) == plan.spec.apart[0].sides
     assert requested.apart(plan).startswith("x in rack a; y in rack b")
     with pytest.raises(InfeasibleError, match=r"y-1: apart: replicas .*no rack with"):
@@ -271,7 +275,7 @@ KEPT = [("t", 1, [1, 2]), ("u", 0, [2, 5]), ("u", 1, [2, 1]), ("u", 2, [4, 5])]
 
 def test_one_that_keeps_every_rule_is_adopted_if_no_plan_within_the_targets_is_found(tmp_path):
     """The search for a plan within the windows asked for fails; the one within those that it reaches doesn't."""
-    plan = _adopted(tmp_path, _tight(), KEPT).planned.plan
+    plan = _adopted(tmp_path, _tight(), KEPT).plan
     assert [(1, (1, 2)), (0, (2, 5)), (1, (2, 1)), (2, (4, 5))] == [
         (row.partition, row.replicas) for row in plan.partitions
     ]
@@ -288,7 +292,7 @@ def test_one_is_adopted_without_a_bound_if_no_other_plan_is_found(rebalance, tmp
     monkeypatch.setattr(adopted_plan, "prove", none)
     changes = Changes(rebalance=rebalance)
     spec = spec_of({1: "a", 2: "b", 3: "a"}, {"x": [(1, 2), (1, 3)], "y": [(1, 2)]}, sizes=10, changes=changes)
-    made = _adopted(tmp_path, spec, [("x", 1, [3, 2])]).planned
+    made = _adopted(tmp_path, spec, [("x", 1, [3, 2])])
     bound, adopted = made.plan.bound, made.plan.adopted
     assert (None, 10, 0, "none", None) == (
         made.bound, bound.bytes_moved, bound.least_bytes_moved, bound.method, adopted.enough_bytes_moved
@@ -306,7 +310,7 @@ def test_racks_that_topics_prefer_are_those_of_their_side(tmp_path):
     lists = {"x": [(1, 3), (2, 4)], "y": [(3, 1), (4, 2)]}
     rules = {"apart": (Apart(("x", "y"), by="rack_leaders"),), "leader_racks": (LeaderRacksRow("y", ("a",)),)}
     spec = spec_of({1: "a", 2: "a", 3: "b", 4: "b"}, lists, sizes=10, **rules)
-    plan = _adopted(tmp_path, spec, [("y", 0, [3, 2])]).planned.plan
+    plan = _adopted(tmp_path, spec, [("y", 0, [3, 2])]).plan
     assert [((1, 2), (3, 4))] == [rule.sides for rule in plan.spec.apart]
     with pytest.raises(InfeasibleError, match="y-0: apart: replicas"):
         _adopted(tmp_path, spec, [("y", 0, [2, 3])])
@@ -318,7 +322,7 @@ def test_made_from_another_state_it_is_adopted_with_a_warning(tmp_path):
     row = {"topicPartition": "x-0", "oldLeader": 2, "oldReplicas": [2, 1], "newReplicas": [2, 3]}
     file.write_text(json.dumps({"proposals": [row]}))
     spec = spec_of(no_racks(1, 2), LISTS, changes=EXPANDED)
-    plan = adopted_plan.adopt(given_reassignment.read(file), spec, "spec.yaml").planned.plan
+    (plan, _), _ = adopted_plan.adopt(given_reassignment.read(file), spec, "spec.yaml")
 
     assert plan.warnings[0].startswith("proposals.json was made from another state: 1 partition had other replicas")
 
@@ -326,7 +330,7 @@ def test_made_from_another_state_it_is_adopted_with_a_warning(tmp_path):
 def test_what_it_does_not_name_stays_and_is_counted(tmp_path):
     """Partitions that the file doesn't name stay as they are, without an election, and a warning counts them."""
     spec = spec_of(no_racks(1, 2), LISTS, leaders={"y": [2, 2]}, changes=EXPANDED)
-    plan = _adopted(tmp_path, spec, [("x", 0, [3, 2])]).planned.plan
+    plan = _adopted(tmp_path, spec, [("x", 0, [3, 2])]).plan
 
     assert ["x"] == [row.topic for row in plan.partitions]
     assert plan.warnings[0].startswith("1 partition that given.json doesn't name could be")
@@ -340,7 +344,7 @@ def test_the_bound_is_for_plans_that_move_what_it_does_not_name(tmp_path):
     spec = spec_of(
         no_racks(1, 2, 3), lists, sizes={"x": [1000], "y": [1]}, leaders={"y": [2]}, balance=balance_of(1, 1, 1)
     )
-    plan = _adopted(tmp_path, spec, [("x", 0, [1, 3])]).planned.plan
+    plan = _adopted(tmp_path, spec, [("x", 0, [1, 3])]).plan
 
     assert (1000, 1, 1) == (plan.bound.bytes_moved, plan.bound.least_bytes_moved, plan.adopted.enough_bytes_moved)
     assert plan.adopted.partitions_uneven is None
@@ -350,7 +354,7 @@ def test_the_bound_is_for_plans_in_which_uneven_partitions_may_stay(tmp_path):
     """y-0 has both replicas in rack a and isn't named. Another plan moves it, for 1 byte instead of 1,000."""
     lists = {"x": [(4, 2)], "y": [(4, 1)]}
     spec = spec_of({1: "a", 2: "b", 3: "c", 4: "a"}, lists, sizes={"x": [1000], "y": [1]}, balance=balance_of(1, 1, 1))
-    planned = _adopted(tmp_path, spec, [("x", 0, [3, 2])]).planned
+    planned = _adopted(tmp_path, spec, [("x", 0, [3, 2])])
     plan = planned.plan
 
     assert ["x"] == [row.topic for row in plan.partitions]
@@ -364,7 +368,7 @@ def test_what_rebalance_racks_repairs_may_be_a_part(tmp_path):
     """With `rebalance: racks`, uneven partitions that the file doesn't name stay, with a warning."""
     lists = {"x": [(1, 2), (1, 2)]}
     spec = spec_of({1: "a", 2: "a", 3: "b"}, lists, sizes=10, changes=Changes(rebalance="racks"))
-    plan = _adopted(tmp_path, spec, [("x", 0, [1, 3])]).planned.plan
+    plan = _adopted(tmp_path, spec, [("x", 0, [1, 3])]).plan
 
     assert [0] == [row.partition for row in plan.partitions]
     assert plan.warnings[0].startswith("1 partition that given.json doesn't name could be")
@@ -373,7 +377,7 @@ def test_what_rebalance_racks_repairs_may_be_a_part(tmp_path):
 def test_it_is_resumed_like_any_plan(tmp_path):
     """An adopted plan can be resumed like any other, and the rest has the same target."""
     spec = spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED)
-    plan = _adopted(tmp_path, spec, [("x", 0, [3, 2])]).planned.plan
+    plan = _adopted(tmp_path, spec, [("x", 0, [3, 2])]).plan
     sizes = {(topic.name, each.id): each.size_bytes for topic in spec.cluster.topics for each in topic.partitions}
     rest = resumed_plan.resume(plan, ClusterNow({topic.name: topic for topic in spec.cluster.topics}, sizes=sizes))
 
@@ -383,7 +387,10 @@ def test_it_is_resumed_like_any_plan(tmp_path):
 def test_same_file_same_bytes(tmp_path):
     """Adopting the same file twice gives the same bytes: nothing depends on chance or time."""
     spec = spec_of(no_racks(1, 2), LISTS, sizes=10, changes=EXPANDED)
-    one, other = (_adopted(tmp_path, spec, [("x", 0, [3, 2])]) for _ in range(2))
+    rows = [("x", 0, [3, 2])]
+    (one, one_rows), (other, other_rows) = (
+        adopted_plan.adopt(_given(tmp_path, rows), spec, "spec.yaml") for _ in range(2)
+    )
 
-    assert codec.encode(one.planned.plan) == codec.encode(other.planned.plan)
-    assert one.rows.equals(other.rows)
+    assert codec.encode(one.plan) == codec.encode(other.plan)
+    assert one_rows.equals(other_rows)
