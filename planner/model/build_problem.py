@@ -23,7 +23,7 @@ from planner.model.growth_forecast import with_sizes_ahead
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, busiest_hours, hour_name
 from planner.model.problem import DEMOTED, NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced
 from planner.model.rack_spread import crowding, uneven_racks
-from planner.model.spec import Changes, Spec, first_rule
+from planner.model.spec import BrokerClass, Changes, Spec, first_rule
 from planner.model.together import with_slots
 
 
@@ -261,6 +261,12 @@ def network_limits(spec: Spec) -> LongArray:
     return _longs(-1 if (limit := each.network_bytes_per_sec) is None else limit for each in brokers_after(spec))
 
 
+def disk_limit(spec: Spec, of: Broker | BrokerClass) -> int | None:
+    """The most bytes a broker may hold: its `capacity.max_disk`, and what `limits.disk_used` allows of its disk."""
+    room = None if of.disk_bytes is None else spec.limits.on_disk(of.disk_bytes)
+    return min((each for each in (room, of.max_disk_bytes) if each is not None), default=None)
+
+
 def _rack_indices(brokers: Sequence[Broker]) -> tuple[tuple[str, ...], IntArray]:
     names = tuple(sorted({broker.rack for broker in brokers if broker.rack is not None}))
     index_of = {name: index for index, name in enumerate(names)}
@@ -282,11 +288,6 @@ def _broker_fields(spec: Spec, brokers: Sequence[Broker], ids: IntArray, targets
     for old, new in spec.changes.replace_brokers:
         replacements[index_of[old]] = index_of[new]
     disks = [broker.disk_bytes for broker in brokers]
-    rooms = [None if disk is None else spec.limits.on_disk(disk) for disk in disks]
-    limits = [
-        [each for each in pair if each is not None]
-        for pair in zip(rooms, (broker.max_disk_bytes for broker in brokers), strict=True)
-    ]
     stated_caps = [each.max_replicas for each in brokers], [each.max_leaders for each in brokers]
     caps = np.array([[UNCAPPED if cap is None else cap for cap in values] for values in stated_caps], dtype=np.int64)
     return {
@@ -296,7 +297,7 @@ def _broker_fields(spec: Spec, brokers: Sequence[Broker], ids: IntArray, targets
         "caps": None if (caps == UNCAPPED).all() else caps,
         "disk_bytes": _weights(targets, disks),
         "network_bytes_per_sec": _weights(targets, [broker.network_bytes_per_sec for broker in brokers]),
-        "disk_limit_bytes": _longs(min(each, default=-1) for each in limits),
+        "disk_limit_bytes": _longs(-1 if (limit := disk_limit(spec, each)) is None else limit for each in brokers),
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from planner.model.build_problem import brokers_after, build, network_limits, today, topics_after
+from planner.model.build_problem import brokers_after, build, disk_limit, network_limits, today, topics_after
 from planner.model.cluster import Broker
 from planner.model.document_fields import LARGEST_ID, PPM
 from planner.model.errors import InfeasibleError
@@ -169,17 +169,12 @@ def classes_of(spec: Spec) -> tuple[BrokerClass, ...]:
 def at_least(spec: Spec, base: GrowthCase, added_class: BrokerClass) -> int:
     """The fewest brokers of a class with which no total load is above the sum of all brokers' limits."""
     problem = base.forecast.problem
-    disk_limits = (
-        None if added_class.disk_bytes is None else spec.limits.on_disk(added_class.disk_bytes),
-        added_class.max_disk_bytes,
-    )
-    disk_limit = min((each for each in disk_limits if each is not None), default=None)
     factors, needed = problem.replication_factors.astype(np.int64), 0
     for month in range(base.months + 1):
         at_month = base.forecast.in_month(month)
         sent = (factors - 1).clip(0) @ at_month.bytes_in_per_sec + at_month.bytes_out_per_sec.sum()
         for load, limits, added_limit in (
-            (factors @ at_month.size_bytes, base.disk_limit_bytes, disk_limit),
+            (factors @ at_month.size_bytes, base.disk_limit_bytes, disk_limit(spec, added_class)),
             (factors @ at_month.bytes_in_per_sec, base.network_limit, added_class.network_bytes_per_sec),
             (sent, base.network_limit, added_class.network_bytes_per_sec),
         ):
