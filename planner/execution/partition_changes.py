@@ -75,23 +75,16 @@ def _broker_ids(ids: list[int], brokers: list[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Step(ReplicaLists):
-    """One reassignment of one partition; broker ids, preferred leader first.
+    """One reassignment of one partition.
 
     `size_bytes`: one replica's size. `source`: the broker to copy from, which is today's leader while it holds a
-    replica. `bytes_in_per_sec`: what producers write to the partition. `log_dirs_before` and `log_dirs` are parallel to
-    `before` and `after`: ANY if Kafka isn't told a log dir, empty if log dirs aren't planned. `elects`: True for the
-    last step of a partition whose preferred leader takes an election.
+    replica. `bytes_in_per_sec`: what producers write to the partition. `elects`: True for the last step of a partition
+    whose preferred leader takes an election.
     """
 
-    topic: str
-    partition: int
-    before: tuple[int, ...]
-    after: tuple[int, ...]
     size_bytes: int
     source: int
     bytes_in_per_sec: int = 0
-    log_dirs_before: tuple[str, ...] = ()
-    log_dirs: tuple[str, ...] = ()
     elects: bool = False
 
     @property

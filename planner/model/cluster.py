@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal
@@ -175,14 +175,20 @@ class Reason(StrEnum):
     BALANCE_LOG_DIRS = "balance_log_dirs"
 
 
+@dataclass(frozen=True)
 class ReplicaLists:
-    """A partition with its replica lists before and after: the common part of a plan's change and a step of it."""
+    """A partition with its replica lists before and after: the common part of a plan's change and a step of it.
+
+    The lists have broker ids, preferred leader first. `log_dirs_before` and `log_dirs` are parallel to them: ANY if the
+    plan names no log dir, empty if log dirs aren't planned.
+    """
 
     topic: str
     partition: int
     before: tuple[int, ...]
     after: tuple[int, ...]
-    log_dirs: tuple[str, ...]
+    log_dirs_before: tuple[str, ...] = field(default=(), kw_only=True)
+    log_dirs: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def key(self) -> PartitionKey:
@@ -203,22 +209,15 @@ class ReplicaLists:
 
 @dataclass(frozen=True)
 class PartitionChange(ReplicaLists):
-    """One partition whose replica list, leader or log dirs the plan changes; broker ids, preferred leader first.
+    """One partition whose replica list, leader or log dirs the plan changes.
 
-    `log_dirs_before` and `log_dirs` are parallel to `before` and `after`: ANY if the plan names no log dir, empty if
-    log dirs aren't planned. `down` are the brokers that drop the partition and are in no ISR today.
+    `down` are the brokers that drop the partition and are in no ISR today.
     """
 
-    topic: str
-    partition: int
-    before: tuple[int, ...]
-    after: tuple[int, ...]
     leader_before: int | None
     size_bytes: int
     reason: Reason
     bytes_in_per_sec: int = 0
-    log_dirs_before: tuple[str, ...] = ()
-    log_dirs: tuple[str, ...] = ()
     down: frozenset[int] = frozenset()
 
     @property

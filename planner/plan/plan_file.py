@@ -147,9 +147,9 @@ def _step(place: tuple[int, int], step: StepRow, row: PartitionRow, reached: Seq
         )
     if step.log_dirs_before is not None or step.log_dirs is not None or row.log_dirs is not None:
         stated_dirs = step.log_dirs_before or (), step.log_dirs or ()
-        before, after = (getattr(row, key) or () for key in _DIRS)
+        dirs: dict[str, Any] = {key: getattr(row, key) or () for key in _DIRS}
         change = PartitionChange(
-            *row.key, row.replicas_before, row.replicas, row.leader_before, row.size_bytes, row.reason, 0, before, after
+            *row.key, row.replicas_before, row.replicas, row.leader_before, row.size_bytes, row.reason, **dirs
         )
         expected = step_between(change, step.replicas_before, step.replicas)
         for key, actual, right in zip(_DIRS, stated_dirs, (expected.log_dirs_before, expected.log_dirs), strict=True):

@@ -13,9 +13,9 @@ GB = 10**9
 
 def inside(partition: int, size_bytes: int, rate: int = 0, brokers: tuple[int, ...] = (1, 2)) -> PartitionChange:
     """A change that moves the partition's first replica to another log dir of its broker."""
-    dirs = (("/a", "any"), ("/b", "any"))
+    dirs = {"log_dirs_before": ("/a", "any"), "log_dirs": ("/b", "any")}
     return PartitionChange(
-        "t", partition, brokers, brokers, brokers[0], size_bytes, Reason.BALANCE_LOG_DIRS, rate, *dirs
+        "t", partition, brokers, brokers, brokers[0], size_bytes, Reason.BALANCE_LOG_DIRS, rate, **dirs
     )
 
 

@@ -95,7 +95,8 @@ def test_a_batch_has_its_steps_its_elections_and_its_costs() -> None:
 def test_a_partition_has_its_reason_and_what_is_known_of_it() -> None:
     """A partition has a reason; a rate and log dirs are there only if they are known."""
     plain = PartitionChange("t", 3, (1,), (2,), None, 10, Reason.BROKER_LEAVES)
-    full = PartitionChange("t", 4, (1,), (1,), 1, 10, Reason.BALANCE_LOG_DIRS, 7, ("/a",), ("/b",))
+    dirs = {"log_dirs_before": ("/a",), "log_dirs": ("/b",)}
+    full = PartitionChange("t", 4, (1,), (1,), 1, 10, Reason.BALANCE_LOG_DIRS, 7, **dirs)
     first, second = map(as_json, partition_rows([plain, full]))
 
     lists = {"replicas_before": [1], "replicas": [2], "leader_before": None}

@@ -100,7 +100,8 @@ def test_warnings_name_what_is_not_planned() -> None:
 
 def inside(number: int, partition: int, before: str, after: str, size_bytes: int) -> Batch:
     """A batch that moves a replica of broker 1 between two of its log dirs."""
-    return Batch(number, (Step("t", partition, (1,), (1,), size_bytes, 1, 0, (before,), (after,)),), ())
+    step = Step("t", partition, (1,), (1,), size_bytes, 1, log_dirs_before=(before,), log_dirs=(after,))
+    return Batch(number, (step,), ())
 
 
 def test_no_batch_fills_a_log_dir_above_its_room() -> None:
