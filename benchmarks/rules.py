@@ -16,8 +16,8 @@ import numpy as np
 from benchmarks import cases
 from benchmarks.table import Entries
 from planner.model.build_problem import build
-from planner.model.cluster import Apart, ApartBy, Broker
-from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow
+from planner.model.cluster import Broker
+from planner.model.document_fields import Apart, ApartBy, LeaderRacksRow, PlacementRuleRow
 from planner.model.formats import counted
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec

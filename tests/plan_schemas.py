@@ -16,7 +16,7 @@ from planner.plan.document.codec import JSON_TYPES, is_required
 from planner.plan.document.plan_types import Plan, RestartDocument
 
 # Definitions that keep the names they have always had in the file.
-_NAMES = {"BatchRules": "BatchLimits", "Budget": "BudgetLimits", "RackTraffic": "TrafficRow"}
+_NAMES = {"Apart": "ApartRow", "BatchRules": "BatchLimits", "Budget": "BudgetLimits", "RackTraffic": "TrafficRow"}
 _SCHEMAS = ROOT / "schemas"
 FILE, RESTART_FILE = _SCHEMAS / "plan.schema.json", _SCHEMAS / "restart.schema.json"
 

@@ -211,7 +211,7 @@ def spec_of(plan: Plan, now: ClusterNow, rest: RemainingChanges, captured_at: st
         topics=TopicFilter(plan.spec.topics.include, plan.spec.topics.exclude, plan.spec.topics.on_brokers or ()),
         placement=plan.spec.placement or (),
         leader_racks=plan.spec.leader_racks or (),
-        apart=tuple(cluster.Apart(rule.topics, rule.sides, proven=False, by=rule.by) for rule in plan.spec.apart or ()),
+        apart=tuple(structs.replace(rule, proven=False) for rule in plan.spec.apart or ()),
         together=plan.spec.together or (),
         rack_aware=plan.rack_aware,
         racks_as_today=bool(plan.spec.racks_as_today),

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from planner.model.cluster import (
-    LEADERS,
     Broker,
     Partition,
     PartitionKey,
@@ -18,7 +17,7 @@ from planner.model.cluster import (
     perhaps_in_sync,
 )
 from planner.model.cordons import with_cordons
-from planner.model.document_fields import PPM
+from planner.model.document_fields import LEADERS, PPM
 from planner.model.growth_forecast import with_sizes_ahead
 from planner.model.load_history import HOURS_OF_WEEK, WeekOfLoad, busiest_hours, hour_name
 from planner.model.problem import DEMOTED, NEVER_LEADS, UNCAPPED, BoolArray, IntArray, LongArray, Problem, misplaced

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal
 
 from planner.model.document_fields import StatedRateRow
 from planner.model.formats import counted, first_names
@@ -379,21 +378,3 @@ def largest_min_insync(values: Iterable[str | None]) -> tuple[dict[str, str], tu
     listed = ", ".join(map(str, numbers))
     note = f"brokers don't agree on the {MIN_INSYNC} that topics inherit ({listed}): {numbers[-1]} counts here"
     return {MIN_INSYNC: str(numbers[-1])}, (note,) if len(numbers) > 1 else ()
-
-
-# What topics of an `apart` rule don't share.
-ApartBy = Literal["broker", "rack", "broker_leaders", "rack_leaders"]
-LEADERS = "_leaders"
-
-
-@dataclass(frozen=True)
-class Apart:
-    """Topics of different patterns share no broker or rack, or with `by` of leaders, no broker or rack leads both.
-
-    `sides`: the brokers of each pattern, once chosen. `proven`: no other choice of sides copies less.
-    """
-
-    topics: tuple[str, ...]
-    sides: tuple[tuple[int, ...], ...] = ()
-    proven: bool | None = None
-    by: ApartBy = "broker"

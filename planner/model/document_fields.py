@@ -1,7 +1,7 @@
 """Types of the values that a plan records, with units and allowed values; and the types it shares with a spec."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -141,6 +141,23 @@ class PlacementRuleRow(Section, frozen=True):
     broker_set: Annotated[str, doc("The name of the set in the YAML.")]
     brokers: Annotated[tuple[BrokerId, ...], doc("The brokers of the set: these topics may use no others.")]
     exclusive: Annotated[bool, doc("Whether no other topic may use them.")]
+
+
+# What topics of an `apart` rule don't share. LEADERS: no broker or rack leads topics of two patterns.
+ApartBy = Literal["broker", "rack", "broker_leaders", "rack_leaders"]
+LEADERS = "_leaders"
+
+
+# It has sides once these are chosen.
+class Apart(Section, frozen=True, omit_defaults=False):
+    """Topics of which no two patterns' share a broker, or a rack, and the brokers that each has."""
+
+    topics: Annotated[tuple[str, ...], doc("Shell-style patterns of topic names.")]
+    by: Annotated[ApartBy, doc("What they don't share.")] = "broker"
+    sides: Annotated[
+        tuple[tuple[BrokerId, ...], ...], doc("The brokers that each pattern's topics have: chosen for the plan.")
+    ] = ()
+    proven: Annotated[bool, doc("Whether no other sides, as even, let a plan copy less.")] = False
 
 
 class TopicPartition(Section, frozen=True):

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.balance import Balance
-from planner.model.cluster import LEADERS, ApartBy, PartitionKey
+from planner.model.cluster import PartitionKey
+from planner.model.document_fields import LEADERS, ApartBy
 from planner.model.spec import AIMS, Budget, Rebalance, Survive
 
 # Large arrays of indices and counts are int32 to save memory; bytes are int64. The types don't distinguish them.

@@ -11,8 +11,8 @@ from typing import Annotated, Literal, Protocol, TypeVar
 
 from planner.model import document_fields
 from planner.model.balance import NO_TOLERANCE, Balance, BalanceGrid, Tolerance
-from planner.model.cluster import Apart, Broker, Cluster, Config, PartitionKey
-from planner.model.document_fields import PPM, Count, Positive, Section, doc
+from planner.model.cluster import Broker, Cluster, Config, PartitionKey
+from planner.model.document_fields import PPM, Apart, Count, Positive, Section, doc
 from planner.model.load_history import WeekOfLoad
 
 

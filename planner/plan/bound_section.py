@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec import structs
 
-from planner.model.cluster import LEADERS, Apart
+from planner.model.document_fields import LEADERS, Apart
 from planner.model.formats import above_bound, brokers, counted, enumerated, gap_shown, size, words
 from planner.model.problem import Problem
 from planner.model.spec import Spec

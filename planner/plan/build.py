@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from msgspec import convert, structs
+from msgspec import structs
 
 from planner import __version__
 from planner.execution import (
@@ -47,7 +47,7 @@ from planner.plan.document.cluster_types import BrokerRow, ClusterSection
 from planner.plan.document.comparison_types import BalanceSection, BalanceWindows, BoundSection, ScenarioRow, TermRow
 from planner.plan.document.partition_types import ExecutionSection
 from planner.plan.document.plan_types import Plan
-from planner.plan.document.request_types import ApartRow, SpecSection, SpecTopics, ValiditySection
+from planner.plan.document.request_types import SpecSection, SpecTopics, ValiditySection
 from planner.scoring import growth_scenarios, independent_check
 from planner.scoring.broker_loads import MEASURES, leaders_after, on_all_brokers
 from planner.scoring.missed_targets import relaxed_of_mode, unlike_shares
@@ -251,7 +251,7 @@ def request_sections(spec: Spec) -> dict[str, Any]:
             limits=spec.limits,
             placement=spec.placement or None,
             leader_racks=spec.leader_racks or None,
-            apart=convert([asdict(rule) for rule in spec.apart], tuple[ApartRow, ...]) or None,
+            apart=spec.apart or None,
             together=spec.together or None,
             racks_as_today=spec.racks_as_today or None,
             racks_before={str(each.id): each.rack for each in spec.cluster.brokers if each.id in moved_brokers} or None,

@@ -11,7 +11,6 @@ import numpy as np
 
 from planner.model.build_problem import brokers_after, build, topics_after
 from planner.model.cluster import (
-    LEADERS,
     PartitionChange,
     PartitionKey,
     a_few,
@@ -20,6 +19,7 @@ from planner.model.cluster import (
     partition_name,
     possible_reassignments,
 )
+from planner.model.document_fields import LEADERS
 from planner.model.formats import brokers, counted, first_names
 from planner.model.problem import BoolArray, IntArray, Problem, badly_led, led_by_several, misplaced
 from planner.model.spec import Spec

@@ -6,7 +6,7 @@ Plain text: the code that prints it escapes it.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from planner.model.cluster import LEADERS, ApartBy
+from planner.model.document_fields import LEADERS, ApartBy
 from planner.model.formats import brokers, counted, first_lines, printable, size
 from planner.plan import bound_section
 from planner.plan.document.plan_types import Plan

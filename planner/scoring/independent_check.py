@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.model.cluster import LEADERS
+from planner.model.document_fields import LEADERS
 from planner.model.problem import (
     UNCAPPED,
     BoolArray,

@@ -12,10 +12,12 @@ from itertools import product
 from math import prod
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from planner.model.build_problem import build
-from planner.model.cluster import LEADERS, Apart, partition_name
+from planner.model.cluster import partition_name
+from planner.model.document_fields import LEADERS, Apart
 from planner.model.errors import InfeasibleError
 from planner.model.problem import BoolArray, FloatArray, IntArray, LongArray, Problem, like_brokers, misplaced
 from planner.model.spec import Spec
@@ -86,7 +88,7 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
     by bytes and excess. Up to MOST_SPLITS all are compared: the most promising are planned first, until no other can be
     better or `at_most` (fewer if large) are planned. Beyond, one is. InfeasibleError if none has enough brokers.
     """
-    if not spec.apart or spec.apart[0].proven is not None:
+    if not spec.apart or spec.apart[0].sides:
         return spec
     problem, sides = build(spec), [len(rule.topics) for rule in spec.apart]
     complete, of_leaders = _all_compared(problem, sides), all(rule.by.endswith(LEADERS) for rule in spec.apart)
@@ -108,16 +110,14 @@ def with_sides(spec: Spec, at_most: int = SPLITS_SOLVED[1]) -> Spec:
             plans.append(_plan_split(split_by(spec, problem, splits.side_of[index]), tuple(uneven), shared))
         except InfeasibleError as error:
             errors.append(error)
-    if errors and not plans:
-        raise errors[0]
     if not plans:
         subject = "no split" if complete else "none of the splits that were tried"
         reason = f"apart: {subject} of the brokers leaves each topic enough of them and enough racks"
-        raise InfeasibleError(f"{reason}; allowed: more brokers, or fewer replicas")
+        raise errors[0] if errors else InfeasibleError(f"{reason}; allowed: more brokers, or fewer replicas")
     best = min(plans, key=lambda each: each.rank)
     bounds = (each.least for each in plans if each.uneven <= best.uneven)
     proven = best.exact and (best.copied == best.least if of_leaders else complete and best.least == min(bounds))
-    return replace(best.spec, apart=tuple(replace(rule, proven=proven) for rule in best.spec.apart))
+    return replace(best.spec, apart=tuple(structs.replace(rule, proven=proven) for rule in best.spec.apart))
 
 
 def as_planned(spec: Spec, problem: Problem, scenarios: str) -> tuple[Apart, ...]:
@@ -126,7 +126,7 @@ def as_planned(spec: Spec, problem: Problem, scenarios: str) -> tuple[Apart, ...
     """
     complete = problem.deferred is None and problem.balance == spec.balance
     complete = complete and scenarios == (ALL_SCENARIOS if problem.scenario_names else NO_SCENARIOS)
-    return tuple(replace(rule, proven=bool(rule.proven) and complete) for rule in spec.apart)
+    return tuple(structs.replace(rule, proven=rule.proven and complete) for rule in spec.apart)
 
 
 def sides_of(spec: Spec, problem: Problem, assignment: IntArray) -> Spec:
@@ -140,10 +140,10 @@ def sides_of(spec: Spec, problem: Problem, assignment: IntArray) -> Spec:
 def split_by(spec: Spec, problem: Problem, side_of: NDArray[np.int8]) -> Spec:
     """The spec with the sides of a split (G, Bt)."""
     ids = problem.broker_ids[problem.targets]
-    rules = [
-        replace(rule, sides=tuple(tuple(ids[sides == side].tolist()) for side in range(len(rule.topics))), proven=False)
-        for rule, sides in zip(spec.apart, side_of, strict=True)
-    ]
+    rules = []
+    for rule, side_of_rule in zip(spec.apart, side_of, strict=True):
+        sides = tuple(tuple(ids[side_of_rule == side].tolist()) for side in range(len(rule.topics)))
+        rules.append(structs.replace(rule, sides=sides, proven=False))
     return replace(spec, apart=tuple(rules))
 
 

@@ -20,8 +20,8 @@ from planner.approval.given_reassignment import GivenReassignment
 from planner.cli import one_spec
 from planner.inputs.spec import reading
 from planner.model.balance import Balance, Tolerance
-from planner.model.cluster import Apart, Broker
-from planner.model.document_fields import LeaderRacksRow, SpecLimits
+from planner.model.cluster import Broker
+from planner.model.document_fields import Apart, LeaderRacksRow, SpecLimits
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import Problem
 from planner.model.spec import Budget, Changes, Spec

@@ -24,8 +24,8 @@ from plan_documents import typed
 from planner.approval.remaining_changes import changes_left
 from planner.approval.remaining_changes import spec_of as spec_of_rest
 from planner.model.balance import Balance, Tolerance
-from planner.model.cluster import Apart, Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
-from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, SpecLimits
+from planner.model.cluster import Broker, LogDir, LogDirs, Partition, ReplicaDir, Topic
+from planner.model.document_fields import Apart, LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, SpecLimits
 from planner.model.errors import StalePlanError
 from planner.model.spec import BatchRules, Changes, Execution, NewPartitions, Spec, Sweep, TopicFilter
 from planner.plan.headline import headline
@@ -202,7 +202,7 @@ def spec_with_everything() -> Spec:
             PlacementRuleRow("x", "of x", (3, 5), exclusive=False),
         ),
         leader_racks=(LeaderRacksRow("x", ("b", "a")), LeaderRacksRow("*", ("a",))),
-        apart=(Apart(("q", "z"), ((3, 4), (5,)), proven=False, by="rack"),),
+        apart=(Apart(("q", "z"), "rack", ((3, 4), (5,))),),
         together=(("x", "y0"),),
     )
 

@@ -12,7 +12,8 @@ from test_bound_json import planned, swept
 from test_headline import LEFT
 
 from planner.model.balance import Balance, Tolerance
-from planner.model.cluster import Apart, ApartBy, Broker, Cluster, Partition, Topic
+from planner.model.cluster import Broker, Cluster, Partition, Topic
+from planner.model.document_fields import Apart, ApartBy
 from planner.model.spec import Changes, Spec, Sweep
 from planner.plan import bound_json, bound_section, headline
 
@@ -23,7 +24,7 @@ def test_a_split_of_who_leads_is_no_part_of_the_proof(by: ApartBy, of_split: boo
     made = planned(Balance())
     assert made.bound is not None
     certificate = bound_json.from_document(json.loads(made.bound))
-    said = bound_section.proof(certificate, False, [Apart(("x", "y"), ((1,), (2,)), False, by)])
+    said = bound_section.proof(certificate, False, [Apart(("x", "y"), by, ((1,), (2,)))])
     assert of_split == ("for this split of the brokers among topics that are apart" in said)
 
 

@@ -16,8 +16,8 @@ from properties import examples
 
 from planner.execution.partition_changes import changes as changes_of
 from planner.model.build_problem import build, today
-from planner.model.cluster import Apart, ApartBy, Broker
-from planner.model.document_fields import PlacementRuleRow
+from planner.model.cluster import Broker
+from planner.model.document_fields import Apart, ApartBy, PlacementRuleRow
 from planner.model.errors import InfeasibleError
 from planner.model.problem import Problem, led_by_several
 from planner.model.spec import Changes, NewPartitions, Rebalance, Spec

@@ -9,7 +9,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from planner.model.build_problem import build
-from planner.model.cluster import Apart
+from planner.model.document_fields import Apart
 from planner.model.spec import Spec
 from planner.scoring import independent_check
 from planner.strategies.optimum import Proposal, solve

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from properties import examples
 
 from planner.model.build_problem import build, today
-from planner.model.cluster import Apart, Broker
+from planner.model.cluster import Broker
+from planner.model.document_fields import Apart
 from planner.model.errors import InfeasibleError
 from planner.model.problem import like_brokers
 from planner.model.spec import Budget, Changes, Spec, Sweep, TopicFilter
@@ -36,7 +37,7 @@ def test_topics_that_are_apart_stay() -> None:
     """Topics that are already on different brokers stay there; balancing over all brokers would move them."""
     lists = {"orders": ([1, 2], [2, 1]), "payments": ([3, 4], [4, 3])}
     sided, solution = solved(spec_of(no_racks(1, 2, 3, 4), lists, sizes=10, apart=GROUP))
-    assert (Apart(("orders", "payments"), ((1, 2), (3, 4)), proven=True),) == sided.apart
+    assert (Apart(("orders", "payments"), sides=((1, 2), (3, 4)), proven=True),) == sided.apart
     assert solution.least_bytes == 0
     assert (np.sort(solution.assignment, axis=1) == np.sort(today(build(sided)), axis=1)).all()
 

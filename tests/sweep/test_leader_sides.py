@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from properties import examples
 
 from planner.model.build_problem import build
-from planner.model.cluster import Apart, ApartBy, Partition
-from planner.model.document_fields import LeaderRacksRow
+from planner.model.cluster import Partition
+from planner.model.document_fields import Apart, ApartBy, LeaderRacksRow
 from planner.model.errors import InfeasibleError
 from planner.model.spec import Changes, Spec
 from planner.plan.cluster_warnings import of_assignment

@@ -9,8 +9,8 @@ import numpy as np
 from clusters import no_racks, spec_of
 from growing_topics import RACKS, rated
 
-from planner.model.cluster import Apart, Broker
-from planner.model.document_fields import ReplicationFactorRow, SpecLimits
+from planner.model.cluster import Broker
+from planner.model.document_fields import Apart, ReplicationFactorRow, SpecLimits
 from planner.model.spec import BrokerClass, Changes, Monthly, Rate
 from planner.scoring import independent_check
 from planner.whatif import brokers_for_growth

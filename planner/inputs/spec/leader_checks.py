@@ -14,7 +14,8 @@ from planner.inputs.spec.checks import CREATED, DEMOTED, GROWN, PLACED, RuleList
 from planner.inputs.spec.placement_checks import OF_REPLICAS, filter_of
 from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
 from planner.inputs.yaml_source import Path, PathFinding
-from planner.model.cluster import LEADERS, a_few
+from planner.model.cluster import a_few
+from planner.model.document_fields import LEADERS
 from planner.model.errors import did_you_mean
 from planner.model.spec import first_rule, matching
 

@@ -26,7 +26,8 @@ from planner.inputs.spec.checks import (
 )
 from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
 from planner.inputs.yaml_source import Path, PathFinding
-from planner.model.cluster import LEADERS, Apart, a_few
+from planner.model.cluster import a_few
+from planner.model.document_fields import LEADERS, Apart
 from planner.model.errors import did_you_mean
 from planner.model.formats import counted
 from planner.model.spec import matching

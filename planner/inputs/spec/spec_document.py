@@ -13,8 +13,8 @@ from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.spec import yaml_sections
 from planner.inputs.yaml_source import Document, Path
 from planner.model.amounts import parse_bytes, parse_bytes_per_sec
-from planner.model.cluster import Apart, Broker, Config
-from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, StatedRateRow
+from planner.model.cluster import Broker, Config
+from planner.model.document_fields import Apart, LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, StatedRateRow
 from planner.model.spec import NewPartitions, Rebalance, TopicFilter, first_rule
 
 # The keys that `target_brokers` reads. A rule that uses it must not run if one of them has errors.

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from planner.model.cluster import ApartBy
 from planner.model.document_fields import (
     LARGEST,
+    Apart,
     BrokerId,
     BrokerKey,
     Count,
@@ -91,17 +91,6 @@ class SpecTopics(Section, frozen=True, kw_only=True):
     ] = None
 
 
-class ApartRow(Section, frozen=True, kw_only=True):
-    """Topics of which no two patterns' share a broker, or a rack, and the brokers that each has."""
-
-    topics: Annotated[tuple[str, ...], doc("Shell-style patterns of topic names.")]
-    by: Annotated[ApartBy, doc("What they don't share.")]
-    sides: Annotated[
-        tuple[tuple[BrokerId, ...], ...], doc("The brokers that each pattern's topics have: chosen for the plan.")
-    ]
-    proven: Annotated[bool, doc("Whether no other sides, as even, let a plan copy less.")]
-
-
 class SpecSection(Section, frozen=True, kw_only=True):
     """What else the YAML asks for, as far as the rest of an interrupted plan is made from it (`planner resume`)."""
 
@@ -116,7 +105,7 @@ class SpecSection(Section, frozen=True, kw_only=True):
         tuple[LeaderRacksRow, ...] | None, doc("Racks that topics are led in; left out without such rules.")
     ] = None
     apart: Annotated[
-        tuple[ApartRow, ...] | None, doc("Topics that share no broker, or no rack; left out without such rules.")
+        tuple[Apart, ...] | None, doc("Topics that share no broker, or no rack; left out without such rules.")
     ] = None
     together: Annotated[
         tuple[tuple[str, ...], ...] | None,

@@ -178,5 +178,5 @@ def test_apart_is_read(tmp_path: Path) -> None:
         "apart: [[a, b], {topics: [b, a], by: rack}]\n"
     )
     rule, by_rack = load(path).apart
-    assert (("a", "b"), (), None, "broker") == (rule.topics, rule.sides, rule.proven, rule.by)
+    assert (("a", "b"), (), False, "broker") == (rule.topics, rule.sides, rule.proven, rule.by)
     assert (("b", "a"), "rack") == (by_rack.topics, by_rack.by)
