@@ -78,14 +78,13 @@ class PartitionStates:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A moment of the plan. `batch` is 0 today, then the batch that runs, None after the last one.
+    """A moment of the plan: today, while a batch runs, or after the last one.
 
     `rows` (n,): the partitions that differ from the stage before; all of them at the first stage. `first` and `second`:
     all P partitions in the two conditions that are possible at this stage: copying and complete in a batch, else equal.
     """
 
     name: str
-    batch: int | None
     rows: LongArray
     first: PartitionStates
     second: PartitionStates
@@ -100,7 +99,7 @@ def stages(spec: Spec, problem: Problem, batches: Sequence[BatchRow]) -> Iterato
     # The most replicas that a partition ever has, old and new ones together.
     unions = (len({*step.replicas_before, *step.replicas}) for batch in batches for step in batch.partitions)
     states = PartitionStates.today(spec, problem, max([problem.replicas.shape[1], *unions]))
-    yield Stage(TODAY, 0, all_rows, states, states)
+    yield Stage(TODAY, all_rows, states, states)
     if not batches:
         return
     indices = _Indices(problem)
@@ -110,9 +109,9 @@ def stages(spec: Spec, problem: Problem, batches: Sequence[BatchRow]) -> Iterato
     states = replace(states, in_sync=states.in_sync | caught_up)
     for batch in batches:
         changed, copying, states = _apply_batch(states, indices, batch)
-        yield Stage(f"batch {batch.number}", batch.number, np.union1d(earlier_rows, changed), copying, states)
+        yield Stage(f"batch {batch.number}", np.union1d(earlier_rows, changed), copying, states)
         earlier_rows = changed
-    yield Stage(PLANNED, None, earlier_rows, states, states)
+    yield Stage(PLANNED, earlier_rows, states, states)
 
 
 class _Indices:
