@@ -234,14 +234,11 @@ def with_replacements(problem: Problem, brokers: IntArray) -> IntArray:
     return np.where((successors >= 0) & ~is_taken, successors, brokers).astype(np.int32)
 
 
-def led_today(problem: Problem) -> IntArray:
-    """(P, 2): each partition's preferred leader and leader today, -1: none; or the brokers that replace them."""
-    return with_replacements(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
-
-
 def led_now(problem: Problem) -> IntArray:
-    """(P, 2): as `led_today`, but the leader in place of a preferred leader in no ISR, which isn't elected."""
-    leaders = led_today(problem)
+    """(P, 2): each partition's preferred leader and leader today, -1: none; or the brokers that replace them. In place
+    of a preferred leader in no ISR, which isn't elected, it has the leader.
+    """
+    leaders = with_replacements(problem, np.stack([problem.replicas[:, 0], problem.leaders], axis=1))
     if problem.out_of_sync is not None:
         is_off = (leaders[:, 1] >= 0) & np.append(problem.out_of_sync, False)[leaders[:, 0]]
         leaders[is_off, 0] = leaders[is_off, 1]
