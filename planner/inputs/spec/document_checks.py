@@ -273,8 +273,7 @@ def size_findings(document: SpecDocument, sizes: Sizes) -> Iterator[PathFinding]
         return
     unsized = f"with {sizes.unsized} partition{'' if sizes.unsized == 1 else 's'} without a size"
     lacking = unsized if sizes.known else "without sizes"
-    for name, value in _stated_limits(document, OF_SIZES):
-        yield ("limits", name), f"{value!r} can't be judged {lacking}; allowed: {_SIZES}, or no such limit"
+    yield from _unjudged_limits(document, OF_SIZES, f" {lacking}; allowed: {_SIZES}")
 
 
 @_reads("topics", "cluster.brokers")
@@ -287,21 +286,20 @@ def _filter_names_brokers(document: SpecDocument) -> Iterator[PathFinding]:
 
 @_reads("limits.eta", "execution.throttle")
 def _eta_has_throttle(document: SpecDocument) -> Iterator[PathFinding]:
-    for _, eta in _stated_limits(document, ("eta",)):
-        if document.get("execution", "throttle") == "none":
-            message = f"{eta!r} can't be judged with execution.throttle: none; allowed: a throttle, or no such limit"
-            yield ("limits", "eta"), message
+    if document.get("execution", "throttle") == "none":
+        yield from _unjudged_limits(document, ("eta",), " with execution.throttle: none; allowed: a throttle")
 
 
 @_reads(*TARGET_KEYS, "limits")
 def _racks_for_limits(document: SpecDocument) -> Iterator[PathFinding]:
-    for name, value in () if document.target_racks else _stated_limits(document, OF_RACKS):
-        yield ("limits", name), f"{value!r} can't be judged, no broker has a rack; allowed: racks, or no such limit"
+    if not document.target_racks:
+        yield from _unjudged_limits(document, OF_RACKS, ", no broker has a rack; allowed: racks")
 
 
-def _stated_limits(document: SpecDocument, names: tuple[str, ...]) -> Iterator[tuple[str, object]]:
-    values = ((name, document.get("limits", name)) for name in names)
-    yield from ((name, value) for name, value in values if value is not None)
+def _unjudged_limits(document: SpecDocument, names: tuple[str, ...], why: str) -> Iterator[PathFinding]:
+    for name in names:
+        if (value := document.get("limits", name)) is not None:
+            yield ("limits", name), f"{value!r} can't be judged{why}, or no such limit"
 
 
 @_reads("report.failures", *TARGET_KEYS)
