@@ -4,7 +4,6 @@
 but its figures describe the cluster as it was.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -116,7 +115,7 @@ def with_load(now: ClusterNow, path: Path) -> ClusterNow:
     loads, week = load.partitions.items(), cluster_load.week_of_load(rows, facts)
     return replace(
         now,
-        inputs=(*now.inputs, InputRow(path.name, hashlib.sha256(content).hexdigest())),
+        inputs=(*now.inputs, InputRow(path.name, file_reading.digest(content))),
         rates={key: (each.bytes_in_per_sec or 0, each.bytes_out_per_sec or 0) for key, each in loads},
         week=None if cluster_load.without_hours(topics, week, ()) else replace(week, planned_for=False),
         at_end=load.at_end,

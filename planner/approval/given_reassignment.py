@@ -4,7 +4,6 @@ Formats: Kafka's reassignment JSON (also topicmappr's, and written by hand), the
 Control's proposals, and this planner's plans (plan.json, or its folder).
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +66,7 @@ def read(path: Path) -> GivenReassignment:
         raise ImportStateError([Finding(Place(label, 1, 1), "", f"not a reassignment: the file {start}; {_ALLOWED}")])
     lists = {(each.topic, each.partition.id): each.partition.replicas for each in (before.entries if before else ())}
     name = f"{path.name}/{file.name}" if file is not path and path.name else file.name
-    return GivenReassignment(label, name, hashlib.sha256(data).hexdigest(), target.title, target.entries, lists)
+    return GivenReassignment(label, name, file_reading.digest(data), target.title, target.entries, lists)
 
 
 def _read_plan(path: Path, label: str) -> tuple[StatePart, StatePart]:

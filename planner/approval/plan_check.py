@@ -18,7 +18,7 @@ from planner.approval import plan_against_cluster
 from planner.approval.changes_since_plan import ChangesSincePlan, Sources, compare_states, read_now
 from planner.approval.plan_against_cluster import Difference, Fit, Standing
 from planner.export import folder_check, templated_files
-from planner.export.folder_check import SUMS, FolderCheck, FolderEntry, digest
+from planner.export.folder_check import SUMS, FolderCheck, FolderEntry
 from planner.model import amounts, file_reading
 from planner.model.errors import SetupError, StalePlanError
 from planner.model.formats import first_lines
@@ -113,10 +113,10 @@ def check_restart(
     if options.plan_id not in (None, restart.restart_id):
         refusals.append(Refusal(f"{path}: is restart {restart.restart_id}, approved was {options.plan_id}"))
     if path.is_dir():
-        digests = {name: digest(content) for name, content in render(restart).items()}
+        digests = {name: file_reading.digest(content) for name, content in render(restart).items()}
         # restart.json has only the digest of today's replica lists.
         digests[f"{templated_files.ROLE}/files/{plan_types.STATES_FILE}"] = restart.states_sha256
-        digests[SUMS] = digest(folder_check.sums(digests))
+        digests[SUMS] = file_reading.digest(folder_check.sums(digests))
         files = folder_check.compare_folder(digests, folder_check.entries(path))
         if files.differences:
             refusals.append(_changed_files(path, f"restart {restart.restart_id[:12]}", restart.planner_version, files))
@@ -231,14 +231,14 @@ _DRAWN = (
 def _check_folder(folder: Path, plan: Plan, rendered: Mapping[str, bytes]) -> FolderCheck:
     """Compares a plan's folder with the files that its plan.json gives, rendered again or known by their digest."""
     entries, listed_sums = folder_check.entries(folder), folder_check.listed_in(folder)
-    digests = {path: digest(content) for path, content in rendered.items()}
+    digests = {path: file_reading.digest(content) for path, content in rendered.items()}
     sums = dict(digests)
     for path, sha256 in bound_by_digest(folder, plan, entries).items():
         # A folder that was rendered from a plan.json alone has none of these files, and doesn't list them.
         if path in entries or path in listed_sums:
             digests[path] = sha256
             sums[path] = listed_sums.get(path, sha256) if path == candidates_file.FILE else sha256
-    digests[SUMS] = digest(folder_check.sums(sums))
+    digests[SUMS] = file_reading.digest(folder_check.sums(sums))
     return folder_check.compare_folder(digests, entries)
 
 
@@ -251,7 +251,7 @@ def bound_by_digest(folder: Path, plan: Plan, entries: Mapping[str, FolderEntry]
         if entry is not None and entry.kind == "file":
             content = (folder / candidates_file.FILE).read_bytes()
             if candidates_file.is_of(content, sweep_result.most_rows(plan.candidates.by_strategy), rows):
-                digests[candidates_file.FILE] = digest(content)
+                digests[candidates_file.FILE] = file_reading.digest(content)
     return digests
 
 

@@ -15,9 +15,8 @@ from planner.approval.plan_against_cluster import (
     lists_path,
     standing_of_new,
 )
-from planner.export.folder_check import digest
 from planner.inputs.cluster_load import unstated_ends, with_rates
-from planner.model import cluster
+from planner.model import cluster, file_reading
 from planner.model.balance import Balance, Tolerance
 from planner.model.document_fields import InputRow, StatedRateRow
 from planner.model.errors import StalePlanError
@@ -226,7 +225,7 @@ def spec_of(plan: Plan, now: ClusterNow, rest: RemainingChanges, captured_at: st
             kafka_bin_dir=plan.execution.kafka_bin_dir,
             derived=plan.execution.derived,
         ),
-        inputs=(InputRow("plan.json", digest(codec.encode(plan))), *now.inputs),
+        inputs=(InputRow("plan.json", file_reading.digest(codec.encode(plan))), *now.inputs),
         captured_at=captured_at,
         valid_for_seconds=plan.validity.valid_for_seconds if plan.validity else None,
     )

@@ -12,9 +12,9 @@ from planner.cli import one_spec, output, whatif_fleet
 from planner.cli.engine import EngineOptions, engine_options
 from planner.cli.output import Format
 from planner.export import output_folder, terraform_data_source
-from planner.export.folder_check import FolderEntry, digest
+from planner.export.folder_check import FolderEntry
 from planner.model.errors import PlannerError, StalePlanError
-from planner.model.file_reading import BOUND, SHORT, read_bytes
+from planner.model.file_reading import BOUND, SHORT, digest, read_bytes
 from planner.plan import bound_json, plan_file
 from planner.report.terminal import Detail
 from planner.sweep import candidates_file

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, Self
 
 from planner.model.errors import SetupError, StalePlanError
+from planner.model.file_reading import digest
 
 SUMS, MISSING = "SHA256SUMS", "is missing"
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
@@ -90,7 +91,7 @@ class FolderEntry:
         """The entry at a path."""
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
-            return cls("link", False, hashlib.sha256(b"link to " + os.fsencode(path.readlink())).hexdigest())
+            return cls("link", False, digest(b"link to " + os.fsencode(path.readlink())))
         if not stat.S_ISREG(mode):
             return cls("device", False, None)
         with path.open("rb") as file:
@@ -116,11 +117,6 @@ def _below(folder: Path, top: Path) -> Iterator[tuple[str, FolderEntry]]:
                     yield path.relative_to(top).as_posix(), FolderEntry.read(path)
     except OSError as error:
         raise SetupError(f"{error.filename or folder}: can't be read: {error.strerror}") from error
-
-
-def digest(content: bytes) -> str:
-    """SHA-256 in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def sums(digests: Mapping[str, str]) -> bytes:

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.export.folder_check import digest, is_operators, listed_in
+from planner.export.folder_check import is_operators, listed_in
 from planner.model import interrupts
+from planner.model.file_reading import digest
 
 Say = Callable[[str], None]
 

@@ -9,10 +9,9 @@ from functools import cache
 from typing import Any
 
 from planner.export import ansible_vars
-from planner.export.folder_check import digest
 from planner.model.cluster import PartitionKey, partition_name
 from planner.model.document_fields import TopicPartition
-from planner.model.file_reading import resource
+from planner.model.file_reading import digest, resource
 from planner.model.formats import replica_list
 from planner.model.generated_text import canonical_json, environment
 from planner.plan.document.partition_types import StepRow

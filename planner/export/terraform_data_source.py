@@ -4,12 +4,11 @@ Terraform asks at every plan and apply, so this module only reads. Structured va
 `jsondecode`. Source: the protocol of the provider hashicorp/external, 2.x.
 """
 
-import hashlib
 import json
 from pathlib import Path
 
 from planner.model.errors import PlannerError, StalePlanError
-from planner.model.file_reading import STATE_LINES, UnreadableError, json_value, read_bytes
+from planner.model.file_reading import STATE_LINES, UnreadableError, digest, json_value, read_bytes
 from planner.model.formats import first_names
 from planner.model.generated_text import json_text
 from planner.plan import headline, plan_file
@@ -50,12 +49,12 @@ def answer(text: str) -> dict[str, str]:
     for file in plan.inputs:
         input_file = path.parent / file.path
         try:
-            digest = hashlib.sha256(read_bytes(input_file, STATE_LINES)).hexdigest()
+            sha256 = digest(read_bytes(input_file, STATE_LINES))
         except UnreadableError as error:
             raise StalePlanError(f"{input_file}: the plan was made from it, but {error}") from error
-        if digest != file.sha256:
+        if sha256 != file.sha256:
             allowed = f"the file with SHA-256 {file.sha256}, or a new plan (planner whatif)"
-            raise StalePlanError(f"{input_file}: changed since the plan was made: SHA-256 {digest}; allowed: {allowed}")
+            raise StalePlanError(f"{input_file}: changed since the plan was made: SHA-256 {sha256}; allowed: {allowed}")
     return described(plan)
 
 

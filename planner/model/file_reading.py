@@ -5,6 +5,7 @@ gives one clear error. The limits leave room for a cluster of some million repli
 """
 
 import errno
+import hashlib
 import json
 import math
 import os
@@ -147,6 +148,11 @@ def no_number(name: str) -> NoReturn:
 
 
 PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def digest(content: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def resource(folder: str, name: str = "") -> Path:

@@ -6,7 +6,6 @@ parser reads back as exactly the given value. For Markdown, it is text without a
 A YAML file that a command writes begins with a digest, so that the command recognizes its own file.
 """
 
-import hashlib
 import json
 import re
 import sys
@@ -18,7 +17,7 @@ import jinja2
 import yaml
 from yaml.resolver import Resolver
 
-from planner.model.file_reading import resource
+from planner.model.file_reading import digest, resource
 from planner.model.formats import UNKNOWN, printable, replica_list
 
 _tag_of: Callable[..., str] = Resolver().resolve
@@ -172,4 +171,4 @@ def is_as_written(content: bytes, title: str) -> bool:
 
 def with_digest(title: str, body: str) -> str:
     """A YAML file with its title and digest, so that `is_as_written` recognizes it."""
-    return f"# {title}\n{_DIGEST}{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
+    return f"# {title}\n{_DIGEST}{digest(body.encode())}\n{body}"

@@ -3,7 +3,6 @@
 plan.json holds the SHA-256 of bound.json, so that neither can be exchanged alone.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from msgspec import convert
 from planner.model.cluster import PartitionKey
 from planner.model.document_fields import Count
 from planner.model.errors import StalePlanError
-from planner.model.file_reading import json_value
+from planner.model.file_reading import digest, json_value
 from planner.model.problem import BoolArray, LongArray
 from planner.plan.document.comparison_types import ExcessSection, FurthestRow
 from planner.plan.document.plan_types import Plan
@@ -324,7 +323,7 @@ def encoded(certificate: Certificate) -> bytes:
 def check(plan: Plan, file: bytes, label: str) -> CheckedBound:
     """Computes the bound again; StalePlanError if the file isn't the plan's, or gives another bound."""
     bound = plan.bound
-    if hashlib.sha256(file).hexdigest() != bound.sha256:
+    if digest(file) != bound.sha256:
         raise StalePlanError(f"{label}: not the file that the plan was made with: its SHA-256 isn't bound.sha256")
     certificate = from_document(json_value(file))
     in_bytes = certificate.facts.measure == "bytes"

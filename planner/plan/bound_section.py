@@ -1,12 +1,12 @@
 """Makes the plan's section on its bound. Says in words what is proven, how, and for which plans."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from msgspec import structs
 
 from planner.model.document_fields import LEADERS, Apart
+from planner.model.file_reading import digest
 from planner.model.formats import above_bound, brokers, counted, enumerated, gap_shown, size, words
 from planner.model.problem import Problem
 from planner.model.spec import Spec
@@ -72,7 +72,7 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
         gap_percent=gap,
         method=method(certificate, forced_only),
         proof=text,
-        sha256=None if file is None else hashlib.sha256(file).hexdigest(),
+        sha256=None if file is None else digest(file),
         excess=bound_json.excess(certificate),
     )
 

@@ -6,7 +6,6 @@ announced. Every step is judged twice: from today's cluster, and with all replic
 step. Source: `kafka.cluster.Partition.appendRecordsToLeader` (NotEnoughReplicasException), KIP-966.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +15,7 @@ import numpy as np
 
 from planner import __version__
 from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, brokers_down, in_force, partition_name
+from planner.model.file_reading import digest
 from planner.model.formats import counted, first_lines, first_names, ranges, replica_list
 from planner.model.generated_text import canonical_json
 from planner.model.problem import BoolArray, LongArray, Problem
@@ -57,7 +57,7 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
         inputs=spec.inputs,
         at_most=at_most,
         partitions=problem.rows,
-        states_sha256=hashlib.sha256(states(spec)).hexdigest(),
+        states_sha256=digest(states(spec)),
         min_insync_unknown=unstated,
         leaderless=judge._by_topic(np.flatnonzero(today.leaders < 0)),
         steps=tuple(judge.row(number, *group) for number, group in enumerate(judge.groups(at_most), start=1)),

@@ -19,8 +19,9 @@ from state_texts import read_topics
 from planner.approval import plan_check as approval
 from planner.approval.changes_since_plan import ClusterNow, Sources
 from planner.cli.main import main
-from planner.export.folder_check import SUMS, digest, sums
+from planner.export.folder_check import SUMS, sums
 from planner.inputs.state.spec_writer import describe
+from planner.model.file_reading import digest
 from planner.plan import build
 from planner.plan.document import codec
 

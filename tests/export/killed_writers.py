@@ -13,7 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from planner.export import folder_swap, output_folder
-from planner.export.folder_check import SUMS, digest, sums
+from planner.export.folder_check import SUMS, sums
+from planner.model.file_reading import digest
 
 OWN = {
     "ansible/inventory/hosts.yml": b"my hosts",

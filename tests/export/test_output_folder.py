@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from planner.export import folder_swap, output_folder
-from planner.export.folder_check import SUMS, digest, sums, with_sums
+from planner.export.folder_check import SUMS, sums, with_sums
 from planner.export.output_folder import folder_lock
 from planner.model.errors import SetupError
+from planner.model.file_reading import digest
 
 PLAN = json.dumps({"format_version": "1.0", "plan_id": "ab"}).encode()
 FILES = {"plan.json": PLAN, "batches/01/reassignment.json": b"{}"}

@@ -6,7 +6,6 @@ take text.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +108,7 @@ def load(path: Path) -> Spec:
     if findings or topics.assignment is None:
         raise SpecError(findings)
     group_inputs = group_files if document.get("report", "consumers") else ()
-    inputs = (InputRow(path.name, sha256(data).hexdigest()), *topics.inputs, *group_inputs)
+    inputs = (InputRow(path.name, file_reading.digest(data)), *topics.inputs, *group_inputs)
     spec = build_spec.build_spec(document, topics.sizes, inputs, _log_dirs(document, topics), described)
     # The first rate of growth that matches a topic counts, so those of the YAML come first.
     ends = cluster_load.unstated_ends(topics.growth.at_end, spec.cluster.rates)
@@ -168,7 +167,7 @@ def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _
         topics,
         assignment=cluster_load.loaded(topics.assignment, load, sized=sized),
         sizes=topics.sizes if sized else build_spec.Sizes(has_sizes, unsized if has_sizes else 0),
-        inputs=(*topics.inputs, InputRow(name, sha256(content).hexdigest())),
+        inputs=(*topics.inputs, InputRow(name, file_reading.digest(content))),
         notes=(*topics.notes, *cluster_load.notes(today, load)),
         history=about.span,
         growth=Monthly(load.growth, at_end=load.at_end),

@@ -3,7 +3,6 @@
 Files are only read, never written, and must be regular files, so `..` in a path is harmless.
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -100,7 +99,7 @@ def read_file(
     if len(data) > file_reading.STATE.most_bytes and not _is_described(text):
         raise file_reading.too_large(path, file_reading.STATE)
     part = read_part(text, path.as_posix(), topic, expected)
-    return replace(part, file=name, sha256=hashlib.sha256(data).hexdigest())
+    return replace(part, file=name, sha256=file_reading.digest(data))
 
 
 def read_all(
@@ -126,7 +125,7 @@ def read_all(
 def read_text(path: Path, name: str) -> tuple[str, InputRow]:
     """A file's text, and its digest with the path as written; UnreadableError and ImportStateError like `read_file`."""
     data, text = _read(path, file_reading.GROUPS)
-    return text, InputRow(name, hashlib.sha256(data).hexdigest())
+    return text, InputRow(name, file_reading.digest(data))
 
 
 def _read(path: Path, kind: file_reading.FileKind, *, piped: bool = False) -> tuple[bytes, str]:

@@ -1,6 +1,5 @@
 """The whole of plan.json; and of restart.json, a rolling restart as `planner restart` writes it."""
 
-import hashlib
 from typing import Annotated, Final, Literal, Self
 
 import msgspec
@@ -21,6 +20,7 @@ from planner.model.document_fields import (
     TopicName,
     doc,
 )
+from planner.model.file_reading import digest
 from planner.model.generated_text import canonical_json
 from planner.plan.document import cluster_types, comparison_types, partition_types, request_types
 from planner.plan.document.whatif_types import ConsumersSection, FailuresSection, GrowthSection
@@ -271,7 +271,7 @@ class RestartDocument(Section, frozen=True, kw_only=True):
     def identified(self) -> Self:
         """The same with its id."""
         unnamed = canonical_json(msgspec.to_builtins(structs.replace(self, restart_id="")))
-        return structs.replace(self, restart_id=hashlib.sha256(unnamed.encode()).hexdigest())
+        return structs.replace(self, restart_id=digest(unnamed.encode()))
 
     def encoded(self) -> bytes:
         """The bytes of restart.json."""
