@@ -301,10 +301,9 @@ def _with_dirs(change: PartitionChange, planned: DirPlan) -> PartitionChange:
 def _only_dirs(names: set[PartitionKey], problem: Problem) -> Iterable[PartitionChange]:
     """Changes of partitions of which only the log dirs change."""
     ids = problem.broker_ids.tolist()
-    for row, replicas in enumerate(today(problem).tolist()):
-        topic, partition = problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row])
-        if (topic, partition) in names:
+    for row, (key, replicas) in enumerate(zip(problem.partition_keys, today(problem).tolist(), strict=True)):
+        if key in names:
             brokers = tuple(ids[broker] for broker in replicas if broker >= 0)
             leader = ids[problem.leaders[row]] if problem.leaders[row] >= 0 else None
             size_bytes = int(problem.size_bytes[row])
-            yield PartitionChange(topic, partition, brokers, brokers, leader, size_bytes, Reason.BALANCE_LOG_DIRS)
+            yield PartitionChange(*key, brokers, brokers, leader, size_bytes, Reason.BALANCE_LOG_DIRS)

@@ -137,7 +137,7 @@ class OptimalAssignment(NamedTuple):
         proposal = Proposal(
             self.assignment, ties_proven=self.replicas.ties_proven and not later, widened_windows=self.wider
         )
-        loads = byte_loads(problem, layout, best.windows, self.query.scenarios)
+        loads = self.query.loads(best.windows)
         question = Question(problem, layout, self.query.balance, loads, self.query.exactly)
         with_certificate |= self.query.exactly and problem.together is not None
         if len(layout.rows) and (
