@@ -49,6 +49,8 @@ from planner.strategies.work_limits import (
 _TINY = 1e-5
 # Cases whose costs differ by less than this part are as good as each other: deeper ones come first.
 _ALIKE = 1e-5
+# Steeper prices might exceed 64 bits.
+_MOST = 1 << 60
 
 
 class Branched(NamedTuple):
@@ -249,6 +251,9 @@ def branchings(
     ]
     if any(search.root is None or (placing and not (search.fits or fits.slack)) for search in searches):
         return
+    if fits.slack is not None and not fits.steep and not all(search.fits for search in searches):
+        yield from branchings(facts, replace(fits, steep=True), base, effort, solves, goal)
+        return
     for smallest in (np.inf, *(0.5**halved for halved in range(CASE_HALVINGS + 1))):
         for search, each in zip(searches, efforts, strict=True):
             search.effort = each
@@ -290,7 +295,7 @@ def _case_of(node: _Node, targets: IntArray, fits: Fits) -> Case:
     everywhere = []
     for prices in node.duals:
         everywhere.append(np.zeros((*prices.shape[:-1], fits.brokers.shape[1]), dtype=np.int64))
-        everywhere[-1][..., targets] = np.rint(prices * FINE).astype(np.int64)
+        everywhere[-1][..., targets] = np.rint(prices * FINE).clip(-_MOST, _MOST).astype(np.int64)
     cells, brokers, loads = everywhere
     tables = tuple(map(price_at_edges, loads, fits.loads))
     return Prices(price_at_edges(cells, fits.topics), price_at_edges(brokers, fits.brokers), tables, FINE)

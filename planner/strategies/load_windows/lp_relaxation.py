@@ -29,8 +29,8 @@ from planner.strategies.load_windows.byte_loads import ByteLoads
 from planner.strategies.load_windows.local_search_state import MostOutside
 from planner.strategies.load_windows.price_program import Program, ProgramRows, solve
 
-# The cost of a byte outside a window in copied bytes; of a replica outside in copies of the largest row.
-_OUTSIDE, _TOO_MANY = 100.0, 10.0
+# The cost of a byte outside a window in copied bytes; of a replica outside in copies of the largest row; and if steep.
+_OUTSIDE, _TOO_MANY, _FAR_TOO_MANY = 100.0, 10.0, 1_000.0
 # If some bytes must be outside, the cost of each byte more than these.
 _MORE_OUTSIDE = 10_000.0
 # Less than this outside counts as nothing.
@@ -54,6 +54,7 @@ class Fits:
     the bytes that a unit of each load is worth, (D,).
 
     `slack`: how much may be outside of them, None: nothing. With `only_loads`, only loads outside of windows cost.
+    `steep`: a replica outside costs more than any copies that it saves.
     """
 
     topics: LongArray
@@ -62,6 +63,7 @@ class Fits:
     scales: LongArray
     slack: Allowed | None = None
     only_loads: bool = False
+    steep: bool = False
 
     @classmethod
     def of(cls, layout: Layout, windows: Windows, loads: ByteLoads) -> Self:
@@ -172,7 +174,7 @@ class ShareProgram:
     def _add_count_windows(self, leavable: set[int]) -> tuple[dict[tuple[int, int], Any], list[Any]]:
         """The windows of topics, by topic and broker, and of brokers; leavable topics' and all brokers' can be left."""
         topics, brokers = self._fits.topics[:, :, self.brokers], self._fits.brokers[:, self.brokers]
-        outside = _TOO_MANY * float(self._facts.costs.max()) / self._unit
+        outside = (_FAR_TOO_MANY if self._fits.steep else _TOO_MANY) * float(self._facts.costs.max()) / self._unit
         cells, broker_rows = {}, []
         for topic in np.unique(self._facts.topics).tolist():
             rows = np.flatnonzero(self._facts.topics == topic).tolist()
