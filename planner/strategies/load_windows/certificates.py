@@ -37,6 +37,7 @@ from planner.strategies.lagrangian_bound import (
     none_priced,
 )
 from planner.strategies.load_windows.allowed_plans import (
+    OpenWindows,
     Starts,
     at_price,
     excess_and_cost_of_topics,
@@ -50,7 +51,7 @@ from planner.strategies.load_windows.branch_and_bound import branchings
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.common_leader_program import CommonLeaderProgram, with_slots
 from planner.strategies.load_windows.lp_relaxation import Fits
-from planner.strategies.load_windows.window_positions import BestPosition, Started, WideWindows
+from planner.strategies.load_windows.window_positions import BestPosition, Started, StartProgram, WideWindows
 
 # Prices of topics that can't begin at a start have at most so many bits: they far exceed all others, and the bound is
 # still computed in 64 bits.
@@ -166,6 +167,7 @@ def _of_open_windows(
     try_starts = question.exactly and len(question.layout.rows) * len(question.layout.targets) <= work_limits.AT_STARTS
     if try_starts and slack.none and moved - lower_bound(_best(sources, slack, span)) > work_limits.FAIR * moved:
         sources += filter(None, [_start_proof(question, position.best, relaxed.openings.topics, sources[-1].prices)])
+        sources += filter(None, [_share_proof(question, position.best, relaxed.openings)])
     proven = _best(sources, slack, span)
     if relaxed.low is None or not relaxed.by_cases or (slack.none and lower_bound(proven) >= lower_bound(of_relaxed)):
         return proven
@@ -175,6 +177,14 @@ def _of_open_windows(
     for lows, nearest in others:
         cases.append(_best([of_relaxed, _proof_of(question, relaxed.started_at(nearest))], slack, span.within(lows)))
     return _better(proven, cases)
+
+
+def _share_proof(question: Question, started: Started, openings: OpenWindows) -> Certificate | None:
+    """The certificate with the prices of a program with split replicas and starts; None if it is too large."""
+    layout, loads = question.layout, question.loads
+    program = StartProgram.of(layout, openings.widened(started.windows), loads, openings)
+    prices = None if program is None else program.prices(Fits.of(layout, started.windows, loads))
+    return None if prices is None else Certificate(facts_of(question.problem, layout, loads), prices)
 
 
 def _start_proof(question: Question, started: Started, ranges: Starts, known_prices: Prices) -> Certificate | None:

@@ -166,15 +166,17 @@ class CommonLeaderProgram:
 
     def prices(self, fits: Fits) -> Prices | None:
         """The prices of the linear program, at the edges of these windows; None if it has no solution."""
-        if (solved := self._solve_split()) is None:
-            return None
-        width, load_worth = len(self.layout.targets), self.base.worth_of_loads
-        counts = len(self.program.low) - load_worth.size - (self.layout.topic_count + 1) * width
-        cells, loads = np.split(solved.prices[counts:], [(self.layout.topic_count + 1) * width])
-        cells = np.rint(cells.reshape(-1, width) * self.base.worth * FINE).astype(np.int64)
-        loads = np.rint(loads.reshape(load_worth.shape) * load_worth * FINE).astype(np.int64)
-        *topics, brokers = cells
-        tables = tuple(map(price_at_edges, loads, fits.loads))
-        return Prices(
-            price_at_edges(np.array(topics), fits.topics), price_at_edges(brokers, fits.brokers), tables, FINE
-        )
+        solved = self._solve_split()
+        return None if solved is None else prices_of(self.layout, self.base, solved, fits)
+
+
+def prices_of(layout: Layout, base: WholeProgram, solved: Solution, fits: Fits) -> Prices:
+    """The prices of a solution, at the edges of these windows; the last rows are those of the program `base`."""
+    width, load_worth = len(layout.targets), base.worth_of_loads
+    counts = len(solved.prices) - load_worth.size - (layout.topic_count + 1) * width
+    cells, loads = np.split(solved.prices[counts:], [(layout.topic_count + 1) * width])
+    cells = np.rint(cells.reshape(-1, width) * base.worth * FINE).astype(np.int64)
+    loads = np.rint(loads.reshape(load_worth.shape) * load_worth * FINE).astype(np.int64)
+    *topics, brokers = cells
+    tables = tuple(map(price_at_edges, loads, fits.loads))
+    return Prices(price_at_edges(np.array(topics), fits.topics), price_at_edges(brokers, fits.brokers), tables, FINE)

@@ -7,36 +7,45 @@ Windows of topics: without the other windows, each topic's bytes would be such a
 bisected at once. That is a guess if other windows matter. Other guesses are the starts next to the counts of the
 relaxed placement, whose windows of topics contain all starts. The cheapest of these guesses and of the start with the
 fewest replicas is taken. At the prices of brokers that prove its bound, topics are separate again: bisecting at these
-gives the next guess, as long as that saves bytes. No plan costs less than the relaxed placement, wherever its windows
-begin.
+gives the next guess, as long as that saves bytes. Small clusters also try the starts that are the cheapest if replicas
+could be split (`StartProgram`). No plan costs less than the relaxed placement, wherever its windows begin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
+import scipy  # its parts are imported where they are first used: most commands use none
 
 from planner.model.balance import Balance
 from planner.model.build_problem import today
-from planner.model.problem import LongArray, Problem
+from planner.model.problem import IntArray, LongArray, Problem
 from planner.scoring.windows import Windows, equal_for_all, nearest_windows, opened, starting, starts
 from planner.strategies.flow.min_cost_flow import CostRangeError
 from planner.strategies.flow.placement import Placed, place
 from planner.strategies.flow.placement_network import Layout
+from planner.strategies.lagrangian_bound import Prices
 from planner.strategies.load_windows.allowed_plans import OpenWindows, Starts, excess_and_cost_of_topics, open_windows
 from planner.strategies.load_windows.attempts_at_prices import Best, facts_of, proof
 from planner.strategies.load_windows.balanced_placement import BalancedPlan
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
+from planner.strategies.load_windows.common_leader_program import prices_of
+from planner.strategies.load_windows.lp_relaxation import Fits, WholeProgram, whole_program
+from planner.strategies.load_windows.price_program import Program, solve
 from planner.strategies.work_limits import (
     AT_STARTS,
     FEW_START_COLUMNS,
     SHARE_OF_BEST_START,
     SHARE_OF_OTHER_STARTS,
+    START_CLOSE,
     START_COLUMNS,
+    START_NODES,
+    START_PROGRAM_COLUMNS,
     START_ROUNDS,
+    START_WHOLE_COLUMNS,
     Effort,
 )
 
@@ -109,9 +118,20 @@ def best_position(
     only_starts = len(openings.lows) > 0 and not openings.topics.open.any()
     best = started if only_starts else _best_of_guesses(search, windows, started, openings)
     finished = search.finished(best, SHARE_OF_BEST_START)
-    started = finished if started is best else search.finished(started, SHARE_OF_BEST_START)
+    relaxed = finished if started is best else search.finished(started, SHARE_OF_BEST_START)
+    is_worth = effort.topic_flows and search.columns <= START_WHOLE_COLUMNS and problem.together is None
+    if best is not started and is_worth:
+        # With little work, another start may seem cheaper than the one that is cheapest with split replicas.
+        program = StartProgram.of(layout, windows, loads, openings)
+        at_starts = None if program is None else program.cheapest(windows)
+        if at_starts is not None:
+            # Work of its own, because the bound needs what is left.
+            own_effort = Effort(effort.left, topic_flows=effort.topic_flows)
+            other = _Search(problem, balance, layout, at_starts, loads, even, own_effort)
+            candidate = other.finished(other.best(range(0)), SHARE_OF_BEST_START)
+            finished = min(finished, candidate, key=_rank)
     by_cases = started.evened is None or search.small
-    return BestPosition(finished, WideWindows(started, openings, search.low, search.finished_at, by_cases))
+    return BestPosition(finished, WideWindows(relaxed, openings, search.low, search.finished_at, by_cases))
 
 
 def _best_of_guesses(search: _Search, windows: Windows, relaxed: Started, openings: OpenWindows) -> Started:
@@ -182,6 +202,74 @@ def _topic_starts(search: _Search, layout: Layout, windows: Windows, topics: Sta
         down = (mid[0] < above[0]) | ((mid[0] == above[0]) & (mid[1] <= above[1]))
         low, high = np.where(down | (low >= high), low, middle + 1), np.where(down & (low < high), middle, high)
     return replace(windows_at(low), replicas=windows.replicas, caps=windows.caps)
+
+
+@dataclass(frozen=True, eq=False)
+class StartProgram:
+    """The program of shares (see `lp_relaxation`) in which every open window has a column for its start, the last ones.
+
+    topics (K,): those whose windows are open; the window of all replicas may be open, too
+    """
+
+    layout: Layout
+    base: WholeProgram
+    program: Program
+    topics: IntArray
+    spread: int
+    spread_of_all: int
+
+    @classmethod
+    def of(cls, layout: Layout, windows: Windows, loads: ByteLoads, openings: OpenWindows) -> Self | None:
+        """The program of a layout; None if no window is open and the same for all brokers, or if it is too large."""
+        topics, replicas, width = openings.topics, openings.replicas, len(layout.targets)
+        of_topics = topics.open & equal_for_all(windows.topic_replicas)
+        is_open = np.append(of_topics, replicas.open & equal_for_all(windows.replicas[:, None]))
+        if not of_topics.any() or len(layout.rows) * width > START_PROGRAM_COLUMNS:
+            return None
+        base = whole_program(layout, windows, loads)
+        program, counts = base.program, len(is_open) * width
+        first, last = (np.append(getattr(topics, end), getattr(replicas, end))[is_open] for end in ("first", "last"))
+        spreads = np.append(np.full(len(of_topics), topics.spread), replicas.spread)[is_open, None]
+        fixed = np.vstack([layout.fixed_cells, layout.fixed_cells.sum(axis=0)])[is_open]
+        rows = (len(program.low) - base.worth_of_loads.size - counts + np.arange(counts)).reshape(-1, width)[is_open]
+        low, high = program.low.copy(), program.high.copy()
+        low[rows], high[rows] = -fixed, spreads - fixed
+        columns, shape = np.repeat(np.arange(len(rows)), width), (len(low), len(rows))
+        starts = scipy.sparse.csr_matrix((np.full(rows.size, -1.0), (rows.ravel(), columns)), shape=shape)
+        with_starts = Program(
+            np.append(program.costs, np.zeros(len(rows))),
+            scipy.sparse.hstack([program.matrix, starts]).tocsr(),
+            low,
+            high,
+            np.append(program.least, first),
+            np.append(program.most, last),
+        )
+        return cls(layout, base, with_starts, np.flatnonzero(of_topics), topics.spread, replicas.spread)
+
+    def prices(self, fits: Fits) -> Prices | None:
+        """The prices if starts could be fractions, too, at the edges of these windows; None if it has no solution."""
+        solved = solve(self.program, "highs-ds")
+        return None if solved is None else prices_of(self.layout, self.base, solved, fits)
+
+    def cheapest(self, windows: Windows) -> Windows | None:
+        """The windows at the starts with the fewest bytes, or nearly, if replicas could be split; None: none found."""
+        program, shares = self.program, len(self.base.program.costs)
+        solved = scipy.optimize.milp(
+            program.costs,
+            integrality=np.arange(len(program.costs)) >= shares,
+            bounds=scipy.optimize.Bounds(program.least, program.most),
+            constraints=scipy.optimize.LinearConstraint(program.matrix, program.low, program.high),
+            options={"node_limit": START_NODES, "mip_rel_gap": START_CLOSE},
+        )
+        if solved.x is None:
+            return None
+        lows, of_all = np.split(solved.x[shares:].round().astype(np.int64), [len(self.topics)])
+        window, width = windows.topic_replicas.copy(), windows.replicas.shape[1]
+        window[:, self.topics] = np.stack([lows, lows + self.spread])[:, :, None]
+        in_all = (
+            windows.replicas if not len(of_all) else np.repeat([of_all, of_all + self.spread_of_all], width, axis=1)
+        )
+        return replace(windows, topic_replicas=window, replicas=in_all)
 
 
 class _Search:
