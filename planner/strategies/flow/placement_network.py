@@ -203,7 +203,6 @@ class Layout:
 
 def lay_out(problem: Problem, seed: int, room: int = 1) -> Layout:
     """The problem as a layout. Seed 0 keeps the brokers in order; others shuffle them, alike with every numpy version.
-
     Costs are so small that they can be multiplied by `room`.
     """
     to_place, targets = rows_to_place(problem), np.flatnonzero(problem.targets)

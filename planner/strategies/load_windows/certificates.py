@@ -77,6 +77,12 @@ class Question:
             layout = replace(layout, copy_bytes=(~layout.is_new).astype(np.int64))
         return copied(self.problem, layout, assignment[layout.rows])
 
+    def proof_with_starts(self, windows: Windows, openings: OpenWindows) -> Certificate | None:
+        """The certificate with the prices of a program with split replicas and starts; None if it is too large."""
+        program = StartProgram.of(self.layout, openings.widened(windows), self.loads, openings)
+        prices = None if program is None else program.prices(Fits.of(self.layout, windows, self.loads))
+        return None if prices is None else Certificate(facts_of(self.problem, self.layout, self.loads), prices)
+
 
 def certify(question: Question, position: BestPosition, assignment: IntArray, *, exactly: bool = False) -> Certificate:
     """The best known certificate of a plan (P, W), for all plans that are no further outside than it is.
@@ -167,7 +173,7 @@ def _of_open_windows(
     try_starts = question.exactly and len(question.layout.rows) * len(question.layout.targets) <= work_limits.AT_STARTS
     if try_starts and slack.none and moved - lower_bound(_best(sources, slack, span)) > work_limits.FAIR * moved:
         sources += filter(None, [_start_proof(question, position.best, relaxed.openings.topics, sources[-1].prices)])
-        sources += filter(None, [_share_proof(question, position.best, relaxed.openings)])
+        sources += filter(None, [question.proof_with_starts(position.best.windows, relaxed.openings)])
     proven = _best(sources, slack, span)
     if relaxed.low is None or not relaxed.by_cases or (slack.none and lower_bound(proven) >= lower_bound(of_relaxed)):
         return proven
@@ -177,14 +183,6 @@ def _of_open_windows(
     for lows, nearest in others:
         cases.append(_best([of_relaxed, _proof_of(question, relaxed.started_at(nearest))], slack, span.within(lows)))
     return _better(proven, cases)
-
-
-def _share_proof(question: Question, started: Started, openings: OpenWindows) -> Certificate | None:
-    """The certificate with the prices of a program with split replicas and starts; None if it is too large."""
-    layout, loads = question.layout, question.loads
-    program = StartProgram.of(layout, openings.widened(started.windows), loads, openings)
-    prices = None if program is None else program.prices(Fits.of(layout, started.windows, loads))
-    return None if prices is None else Certificate(facts_of(question.problem, layout, loads), prices)
 
 
 def _start_proof(question: Question, started: Started, ranges: Starts, known_prices: Prices) -> Certificate | None:
