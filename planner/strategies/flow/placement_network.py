@@ -46,6 +46,9 @@ class Layout:
     groups (Bt,)      group of each broker of the flow: brokers of one rack that cost the same to enter
     group_racks, group_sizes (G,) rack and number of brokers of each group
     fixed_cells (T, Bt) replicas of rows that may not move
+    cost_unit_bytes   bytes that a unit stands for
+    tie_scale         cost of a unit; that of a tie-break is 1
+    ties_beyond_scale how much more than a unit all tie-breaks together can cost
     forbidden (T, Bt)  True if no replica of the topic may enter the broker (`placement`, or cordoned); None: all may
     kinds (M,)        each row's row in `lagrangian_bound.BoundFacts.least` and `most`
     """
@@ -267,8 +270,8 @@ def _costs(
     """Bytes per unit of cost, the cost of a unit, the cost (M,) of a row's bytes, and 1 (M,) for rows with a tie-break.
 
     A row without bytes, or with a replaced broker, pays a tie-break for entering another broker; a new partition pays
-    nothing. No cost exceeds `largest // _ROOM`. A unit costs more than all tie-breaks. If that makes units coarse, as
-    with thousands of empty partitions among large ones, it costs less: a unit counts less than the bytes do.
+    nothing. No cost exceeds `largest // _ROOM`. A unit costs more than all tie-breaks together, unless that would make
+    it coarse, as with thousands of empty partitions among large ones.
     """
     largest = largest // _ROOM
     smallest = int(size_bytes[size_bytes > 0].min(initial=size_bytes.max(initial=0)))
