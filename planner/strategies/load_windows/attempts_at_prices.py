@@ -21,7 +21,7 @@ from planner.strategies.load_windows.allowed_plans import with_slack
 from planner.strategies.load_windows.byte_loads import ByteLoads, priced
 from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, SearchState
 from planner.strategies.load_windows.lp_relaxation import integer_program
-from planner.strategies.work_limits import Effort
+from planner.strategies.work_limits import LARGE_PLACEMENT, NEARLY_EVEN, Effort
 
 # Prices above this many times the worth of a byte would exceed the solver's arithmetic.
 _STEEPEST = 3
@@ -120,6 +120,19 @@ class Task:
     def placement(self, chosen: IntArray) -> SearchPlacement:
         """Rows of replicas (M, W), as brokers of the problem, as the start of a local search."""
         return SearchPlacement(self.search, on_brokers(self.layout, chosen))
+
+    @property
+    def is_large(self) -> bool:
+        """True if there are so many rows × brokers that exchanges take long."""
+        return len(self.layout.rows) * len(self.layout.targets) > LARGE_PLACEMENT
+
+    def is_far(self, placement: SearchPlacement) -> bool:
+        """True if more bytes are outside of their windows than exchanges of replicas alone can bring into them.
+
+        Loads other than bytes on disk count with their worth in bytes.
+        """
+        total = int((self.loads.weights * self.loads.scales[:, None] * self.layout.factors).sum())
+        return bool(placement.outside().sum() > NEARLY_EVEN * total)
 
 
 class PlacedPlan(NamedTuple):

@@ -13,6 +13,7 @@ as far outside as this one, in sum and on the worst broker, on any brokers; the 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ from planner.strategies.load_windows.attempts_at_prices import (
     unpriced_bound,
     whole_prices,
 )
-from planner.strategies.load_windows.branch_and_bound import branchings
+from planner.strategies.load_windows.branch_and_bound import branchings, sizes_in_windows
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.column_generation import mixtures
 from planner.strategies.load_windows.local_search import at_edges, polish, repair
@@ -54,12 +55,13 @@ from planner.strategies.work_limits import (
     CLOSE,
     CLOSE_BY_CASES,
     FAIR,
-    LARGE_PLACEMENT,
-    NEARLY_EVEN,
     POLISHED,
+    SHARE_OF_AS_CLOSE,
     SHARE_OF_CASES,
     SHARE_OF_CLOSEST,
     SHARE_OF_RELAXED,
+    SMALL_CASES,
+    SMALL_CASES_GAP,
     WHOLE_GAP,
     WHOLE_SOLVES,
     Effort,
@@ -93,10 +95,9 @@ def relax_windows(task: Task, none_outside: Allowed, plan: PlacedPlan, bound: Bo
     if prices is not None and (priced := at_prices(loose, prices)) is not None:
         best = best.updated(None, priced.bound)
     # If a replica is larger than every window, cases within the windows were skipped: their work is spent here.
-    case_effort, solves = (
-        (effort.part(SHARE_OF_CASES), WHOLE_SOLVES) if effort and some_too_large else (task.effort, CASE_SOLVES)
-    )
-    if case_effort is not None:
+    solves = WHOLE_SOLVES if some_too_large else CASE_SOLVES
+    if effort is not None:
+        case_effort = effort.part(SHARE_OF_CASES) if some_too_large else effort.renewed().part(SHARE_OF_AS_CLOSE)
         for proven, shares in branchings(task.facts, _fit_windows(task, slack), base, case_effort, solves):
             case_plan = None
             if shares is not None:
@@ -220,12 +221,12 @@ def _without_prices(task: Task, placed: Placed) -> tuple[Best, bool]:
     if it needed no move. Large clusters whose placement is far outside of its windows are left out: such a placement
     never gets into its windows for free, and finding that out takes long.
     """
-    if _is_large(task) and _is_far(task, task.placement(placed.chosen)):
+    if task.is_large and task.is_far(task.placement(placed.chosen)):
         return Best(), False
     tied = tie_breaking.ties_broken(task.problem, task.layout, task.windows, placed)
     by_counts = task.placement(tied.chosen)
     as_it_is = not by_counts.outside().any()
-    repair(by_counts, for_nothing=True, or_not_at_all=_is_large(task))
+    repair(by_counts, for_nothing=True, or_not_at_all=task.is_large)
     if by_counts.outside().any():
         return Best(), False
     return Best(PlacedPlan(by_counts, 0, by_counts.cost), unpriced_bound(task, placed)), as_it_is
@@ -250,24 +251,25 @@ def _quick(task: Task, placed: Placed, best: Best) -> _PlansAndBounds:
     disks = np.array([name == "disk" for name in task.loads.names]) & (task.facts.measure == "bytes")
     too_empty = (placement.load < task.loads.windows[:, 0]) & disks[:, None]
     may_fit = not task.loads.surely_outside(task.layout.factors)
-    is_near = not (may_fit and _is_far(task, placement))
+    is_near = not (may_fit and task.is_far(placement))
     bound = unpriced_bound(task, placed)
     plan = _finish(task, placement, None, bound) if is_near or not (too_empty.any() or best.plan) else None
     del placement  # unless the plan has it: a large cluster's is large
     yield plan, bound
     if too_empty.any() and may_fit:
         # Far from the windows the guess was wrong; with much to exchange, a program's prices take less time.
-        guessed = _attempt(task, GRAIN * too_empty.astype(np.int64), only_near=_is_large(task))
+        guessed = _attempt(task, GRAIN * too_empty.astype(np.int64), only_near=task.is_large)
         yield guessed
-        if not (guessed[0] or plan or _is_large(task)):
+        if not (guessed[0] or plan or task.is_large):
             yield _finish(task, task.placement(placed.chosen), None, bound), None
 
 
-def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES) -> _PlansAndBounds:
-    """For partitions as large as the windows: cases decide which brokers have them."""
-    if task.effort is None or best.bound is None or best.bound.proof.parts or task.loads.too_large():
-        return
+def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES, large_size: float = 1.0) -> _PlansAndBounds:
+    """For partitions as large as the windows, or this part of them: cases decide which brokers have them."""
     fits = Fits.of(task.layout, task.windows, task.loads)
+    no_large = sizes_in_windows(task.facts, fits).max(initial=0) < large_size
+    if task.effort is None or best.bound is None or best.bound.proof.parts or task.loads.too_large() or no_large:
+        return
     for proven, shares in branchings(task.facts, fits, best.bound.proof, task.effort.part(SHARE_OF_CASES), solves):
         bound = bound_of(task, proven)
         if shares is None:
@@ -339,7 +341,7 @@ def _attempt(task: Task, prices: LongArray, *, only_near: bool = False) -> tuple
     if (priced := at_prices(task, prices)) is None:
         return None, None
     placement = task.placement(priced.placed.chosen)
-    if only_near and _is_far(task, placement):
+    if only_near and task.is_far(placement):
         return None, priced.bound
     return _finish(task, placement, prices, priced.bound), priced.bound
 
@@ -352,13 +354,19 @@ def _finish(
     `nearly`: it is nearly within them already (see `repair`).
     """
     repair(placement, None if prices is None else prices / GRAIN, nearly=nearly)
-    tolerance = POLISHED if _is_large(task) else 0.0
+    tolerance = POLISHED if task.is_large else 0.0
     polish(placement, 0 if bound is None else bound.least + int(tolerance * bound.least))
     return PlacedPlan.of(placement)
 
 
 # The attempts to bring loads into their windows; each is made until a plan is this close to its bound.
-_ATTEMPTS: Sequence[tuple[_Attempts, float]] = ((_quick, CLOSE), (_by_cases, FAIR), (_thorough, FAIR), (_exactly, FAIR))
+_ATTEMPTS: Sequence[tuple[_Attempts, float]] = (
+    (_quick, CLOSE),
+    (_by_cases, FAIR),
+    (_thorough, FAIR),
+    (_exactly, FAIR),
+    (partial(_by_cases, large_size=SMALL_CASES), SMALL_CASES_GAP),
+)
 
 
 def _spread_for_free(task: Task, by_counts: SearchPlacement) -> BalancedPlan:
@@ -385,16 +393,3 @@ def _evened(
 ) -> BalancedPlan:
     outside = int(placement.outside().sum())
     return BalancedPlan(replicas_of(task, placement), certificate, outside, placement.cost, best_so_far, least_outside)
-
-
-def _is_large(task: Task) -> bool:
-    """True if there are so many rows × brokers that exchanges take long."""
-    return len(task.layout.rows) * len(task.layout.targets) > LARGE_PLACEMENT
-
-
-def _is_far(task: Task, placement: SearchPlacement) -> bool:
-    """True if more bytes are outside of their windows than exchanges of replicas alone can bring into them. Loads other
-    than bytes on disk count with their worth in bytes.
-    """
-    total = int((task.loads.weights * task.loads.scales[:, None] * task.layout.factors).sum())
-    return bool(placement.outside().sum() > NEARLY_EVEN * total)

@@ -229,18 +229,17 @@ class _Search:
 def branchings(
     facts: BoundFacts, fits: Fits, base: Certificate, effort: Effort, solves: int = CASE_SOLVES, goal: float = np.inf
 ) -> Iterator[Branched]:
-    """Proofs and shares with ever smaller rows whole; none if no row is large compared with the windows, or if the
-    programs are too large. At the end the effort may be spent. `solves`: the most programs of one part. With `goal`,
-    only proofs, until one part's proves so many bytes, whether or not rows are large.
+    """Proofs and shares with ever smaller rows whole; none if the programs are too large. At the end the effort may be
+    spent. `solves`: the most programs of one part. With `goal`, only proofs, until one part's proves so many bytes.
     """
     racks = range(facts.least.shape[1])
     # Each rack by itself if every row must have a fixed number of replicas there.
     by_rack = fits.slack is None and (facts.least[facts.kinds] == facts.most[facts.kinds]).all()
     parts = [(rack,) for rack in racks if (facts.racks == rack).any()] if by_rack else [tuple(racks)]
-    sizes = _sizes(facts, fits)
+    sizes = sizes_in_windows(facts, fits)
     large = np.argsort(-sizes, kind="stable")[: min(CASE_ROWS, int((sizes >= 0.5**CASE_HALVINGS).sum()))]
     placing = np.isinf(goal)
-    if effort.spent or facts.measure != "bytes" or (placing and fits.slack is None and sizes.max(initial=0) < 1):
+    if effort.spent or facts.measure != "bytes":
         return
     if len(facts.factors) * max(int(np.isin(facts.racks, part).sum()) for part in parts) > CASE_COLUMNS:
         return
@@ -281,7 +280,7 @@ def _all_shares(facts: BoundFacts, searches: Sequence[_Search], smallest: float,
     return shares
 
 
-def _sizes(facts: BoundFacts, fits: Fits) -> FloatArray:
+def sizes_in_windows(facts: BoundFacts, fits: Fits) -> FloatArray:
     """(M,): how large a row's loads are in comparison with their narrowest window."""
     widths = np.maximum((fits.loads[:, 1] - fits.loads[:, 0]).min(axis=1), 1)
     sizes: FloatArray = (facts.loads / widths[:, None]).max(axis=0)
