@@ -147,9 +147,15 @@ def _step(place: tuple[int, int], step: StepRow, row: PartitionRow, reached: Seq
         )
     if step.log_dirs_before is not None or step.log_dirs is not None or row.log_dirs is not None:
         stated_dirs = step.log_dirs_before or (), step.log_dirs or ()
-        dirs: dict[str, Any] = {key: getattr(row, key) or () for key in _DIRS}
         change = PartitionChange(
-            *row.key, row.replicas_before, row.replicas, row.leader_before, row.size_bytes, row.reason, **dirs
+            *row.key,
+            row.replicas_before,
+            row.replicas,
+            row.leader_before,
+            row.size_bytes,
+            row.reason,
+            log_dirs_before=row.log_dirs_before or (),
+            log_dirs=row.log_dirs or (),
         )
         expected = step_between(change, step.replicas_before, step.replicas)
         for key, actual, right in zip(_DIRS, stated_dirs, (expected.log_dirs_before, expected.log_dirs), strict=True):
