@@ -264,11 +264,16 @@ def _quick(task: Task, placed: Placed, best: Best) -> _PlansAndBounds:
             yield _finish(task, task.placement(placed.chosen), None, bound), None
 
 
-def _by_cases(task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES, large_size: float = 1.0) -> _PlansAndBounds:
-    """For partitions as large as the windows, or this part of them: cases decide which brokers have them."""
+def _by_cases(
+    task: Task, _: Placed, best: Best, solves: int = CASE_SOLVES, largest: tuple[float, float] = (1.0, np.inf)
+) -> _PlansAndBounds:
+    """For partitions as large as the windows: cases decide which brokers have them. `largest`: the range of the largest
+    partition, as a part of the narrowest window; others have no cases.
+    """
+    if task.effort is None or best.bound is None or best.bound.proof.parts or task.loads.too_large():
+        return
     fits = Fits.of(task.layout, task.windows, task.loads)
-    no_large = sizes_in_windows(task.facts, fits).max(initial=0) < large_size
-    if task.effort is None or best.bound is None or best.bound.proof.parts or task.loads.too_large() or no_large:
+    if not largest[0] <= sizes_in_windows(task.facts, fits).max(initial=0) < largest[1]:
         return
     for proven, shares in branchings(task.facts, fits, best.bound.proof, task.effort.part(SHARE_OF_CASES), solves):
         bound = bound_of(task, proven)
@@ -365,7 +370,7 @@ _ATTEMPTS: Sequence[tuple[_Attempts, float]] = (
     (_by_cases, FAIR),
     (_thorough, FAIR),
     (_exactly, FAIR),
-    (partial(_by_cases, large_size=SMALL_CASES), SMALL_CASES_GAP),
+    (partial(_by_cases, largest=(SMALL_CASES, 1.0)), SMALL_CASES_GAP),
 )
 
 
