@@ -43,7 +43,9 @@ def solve(
     too_few_left = np.maximum(layout.least - in_racks, 0).sum(axis=1) > missing
     full = np.zeros(layout.topic_count, dtype=bool)
     full[layout.topics[(in_racks > layout.most).any(axis=1) | too_few_left]] = True
-    while np.count_nonzero(full[layout.topics]) <= MOST_IN_FULL * len(layout.rows):
+    for most_in_full in MOST_IN_FULL:
+        if np.count_nonzero(full[layout.topics]) > most_in_full * len(layout.rows):
+            return None
         solved = Solved.of(layout, windows, in_racks, full)
         if solved is None:
             return None

@@ -31,7 +31,6 @@ from planner.strategies.flow.condensed_network import (
 )
 from planner.strategies.flow.placement_network import Layout, Network
 from planner.strategies.work_limits import (
-    CONDENSED_ROUNDS,
     CONDENSED_ROWS,
     LARGE_PLACEMENT,
     MOST_IN_FULL,
@@ -127,8 +126,8 @@ def solve(
         | (in_racks < layout.least).any(axis=1)
     )
     full[layout.topics[unlike | (elsewhere | gains).any(axis=1)]] = True
-    for _ in range(CONDENSED_ROUNDS):
-        if np.count_nonzero(full[layout.topics]) > MOST_IN_FULL * len(layout.rows):
+    for most_in_full in MOST_IN_FULL:
+        if np.count_nonzero(full[layout.topics]) > most_in_full * len(layout.rows):
             return None
         solved = _Condensed(layout, windows, classes, in_racks, full).solved()
         if solved is None:

@@ -105,6 +105,22 @@ def test_topics_that_fail_are_laid_out_in_full(monkeypatch: pytest.MonkeyPatch) 
     assert full.cost == quick.cost
 
 
+def test_topics_that_fail_round_after_round_leave_the_rest_to_the_full_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With half of the rows in full, a second round is tried, but not a third."""
+    given_back, rounds = condensed_network._dealt_to_rows, []
+
+    def fails(layout, solved, full):
+        rounds.append(int(full.sum()))
+        return given_back(layout, solved, full)[0], np.arange(len(full)) == 0
+
+    monkeypatch.setattr(condensed_network, "_dealt_to_rows", fails)
+    quick, full = both(spread_out(3))
+
+    assert rounds == [0, 1]
+    assert quick is None
+    assert full is not None
+
+
 def test_brokers_of_unlike_price_are_not_condensed() -> None:
     """If brokers' prices differ, a row's cost depends on its broker, which a pool doesn't know: there is no answer."""
     problem = build(cases.to_spec(cases.make("expand-small")))
