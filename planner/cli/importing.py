@@ -12,7 +12,7 @@ from planner.cli.output import FILE, PATH, echo_line, echo_page, live_options, s
 from planner.export import folder_check, folder_swap
 from planner.export.output_folder import replace_file, require_unchanged, require_unread, say_nothing
 from planner.inputs.importers.terraform_show import left_out, targets
-from planner.inputs.spec.yaml_sections import PROFILES, REFUSED
+from planner.inputs.spec.spec_document import PROFILES, REFUSED
 from planner.inputs.state.live_cluster import live_parts
 from planner.inputs.state.merge import ALLOWED_TEXT, TEXT, Merged, merge
 from planner.inputs.state.spec_writer import TITLE, Imported, text, too_long, with_state_files

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from itertools import combinations, product
 from typing import Any
 
+from planner.inputs.spec.build_spec import keys_of_months, share_ppm
 from planner.inputs.spec.checks import ADDED, BROKERS, GROWN, RuleList, place_of, unknown
 from planner.inputs.spec.placement_checks import OF_REPLICAS
-from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
-from planner.inputs.spec.yaml_sections import PROFILES, REFUSED, broker_classes, keys_of_months, share_ppm
+from planner.inputs.spec.spec_document import PROFILES, REFUSED, TARGET_KEYS, SpecDocument
 from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.amounts import (
     LEAST_BYTES,
@@ -53,7 +53,7 @@ def _classes_exist(document: SpecDocument) -> Iterator[PathFinding]:
 def _alike_classes_cost_alike(document: SpecDocument) -> Iterator[PathFinding]:
     """Classes of the same capacity must have the same price, because a broker's class is found by its capacity."""
     prices: dict[str, float] = document.get("sizing", "prices") or {}
-    for first, second in combinations(broker_classes(document) if prices else (), 2):
+    for first, second in combinations(document.broker_classes if prices else (), 2):
         alike = first.broker(0, None).capacity == second.broker(0, None).capacity
         if alike and prices.get(first.name) != prices.get(second.name):
             name, other_name = (second.name, first.name) if second.name in prices else (first.name, second.name)

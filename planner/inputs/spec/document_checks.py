@@ -5,10 +5,9 @@ A limit that can't be checked for lack of numbers would let every plan pass, so 
 
 from collections.abc import Iterator
 
-from planner.inputs.spec import yaml_sections
-from planner.inputs.spec.build_spec import Sizes
+from planner.inputs.spec import build_spec
 from planner.inputs.spec.checks import ADDED, BROKERS, RuleList, leaving_path, listed, repeated, unknown
-from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
+from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument, broker_log_dirs
 from planner.inputs.yaml_source import Document, Path, PathFinding
 from planner.model.amounts import MOMENT_ALLOWED, valid_until
 from planner.model.balance import BYTE_WINDOWS
@@ -177,12 +176,12 @@ def _bytes_are_known(document: SpecDocument) -> Iterator[PathFinding]:
 @_reads("balance", "cluster.load", "sweep.choose", "limits")
 def _hours_are_known(document: SpecDocument) -> Iterator[PathFinding]:
     """Hours need a load profile, and the busiest hours need a window on traffic."""
-    for path, allowed in yaml_sections.keys_of_hours(document):
+    for path, allowed in build_spec.keys_of_hours(document):
         if not document.get("cluster", "load"):
             message = f"{document.get(*path)!r} can't be judged without a load profile"
             yield path, f"{message}; allowed: with cluster.load, or {allowed}"
     of_traffic = (document.get("balance", name) for name in ("network_in", "network_out"))
-    if yaml_sections.at_busiest_hours(document) and all(target in (None, "none") for target in of_traffic):
+    if build_spec.at_busiest_hours(document) and all(target in (None, "none") for target in of_traffic):
         allowed = "allowed: together with network_in or network_out, or mean"
         yield ("balance", "at"), f"'busiest hours' needs a target for traffic; {allowed}"
 
@@ -199,7 +198,7 @@ def _variants_once(document: SpecDocument) -> Iterator[PathFinding]:
 @_reads("sweep.scenarios", *_LOADS)
 def _scenarios_once(document: SpecDocument) -> Iterator[PathFinding]:
     path: Path = ("sweep", "scenarios", "growth")
-    scenarios = yaml_sections.growth(document)
+    scenarios = build_spec.growth(document)
     yield from repeated(
         (((*path, index, "name"), each.name) for index, each in enumerate(scenarios)), "a name for each"
     )
@@ -238,7 +237,7 @@ def _log_dirs_once(document: SpecDocument) -> Iterator[PathFinding]:
 @_reads(BROKERS, ADDED)
 def _sizes_of_all_log_dirs(document: SpecDocument) -> Iterator[PathFinding]:
     for path, item in document.written_brokers:
-        sized = [log_dir.disk_bytes is not None for log_dir in yaml_sections.broker_log_dirs(item)]
+        sized = [log_dir.disk_bytes is not None for log_dir in broker_log_dirs(item)]
         if any(sized) and not all(sized):
             message = f"broker {item['id']} states a size for {sized.count(True)} of {len(sized)} log dirs"
             yield (*path, "log_dirs"), f"{message}; allowed: a size for all, or for none"
@@ -264,10 +263,10 @@ def _log_dir_lists(document: SpecDocument) -> Iterator[tuple[Path, list[str], in
     """Each list of log dirs: its path in the document, its log dirs' paths, and its broker."""
     for path, item in document.written_brokers:
         if "log_dirs" in item:
-            yield (*path, "log_dirs"), [log_dir.path for log_dir in yaml_sections.broker_log_dirs(item)], item["id"]
+            yield (*path, "log_dirs"), [log_dir.path for log_dir in broker_log_dirs(item)], item["id"]
 
 
-def size_findings(document: SpecDocument, sizes: Sizes) -> Iterator[PathFinding]:
+def size_findings(document: SpecDocument, sizes: build_spec.Sizes) -> Iterator[PathFinding]:
     """Findings for limits on bytes if a partition has no size. `sizes` combines the state files and the YAML."""
     if sizes.known and not sizes.unsized:
         return
@@ -306,7 +305,7 @@ def _unjudged_limits(document: SpecDocument, names: tuple[str, ...], why: str) -
 def _can_fail(document: SpecDocument) -> Iterator[PathFinding]:
     """Failures of racks need racks, and no more brokers can fail than there are today, whatever a variant adds."""
     brokers, failures = len(document.brokers_today), ("report", "failures")
-    for index, kind in enumerate(yaml_sections.failure_kinds(document)):
+    for index, kind in enumerate(build_spec.failure_kinds(document)):
         path: Path = (*failures, index) if isinstance(document.get(*failures), list) else failures
         if kind == "racks" and not document.target_racks:
             yield path, "'racks' can't be judged, no broker has a rack; allowed: racks, or brokers"
@@ -342,7 +341,7 @@ def _captured_at_a_moment(document: SpecDocument) -> Iterator[PathFinding]:
 
 @_reads("valid_for", "cluster.captured_at")
 def _valid_from_a_moment(document: SpecDocument) -> Iterator[PathFinding]:
-    text, seconds = document.get("valid_for"), yaml_sections.valid_for_seconds(document)
+    text, seconds = document.get("valid_for"), build_spec.valid_for_seconds(document)
     if seconds is not None and document.get("cluster", "captured_at") is None:
         message = f"{text!r} needs a start time; allowed: together with cluster.captured_at, {MOMENT_ALLOWED}"
         yield ("valid_for",), message

@@ -13,7 +13,8 @@ from planner.inputs import cluster_load, load_profile_file
 from planner.inputs.importers import consumer_groups
 from planner.inputs.importers.state_parts import Assignment, StatePart
 from planner.inputs.importers.terraform_show import target_notes, targets
-from planner.inputs.spec import build_spec, yaml_sections
+from planner.inputs.spec import build_spec
+from planner.inputs.spec.build_spec import Described
 from planner.inputs.spec.caps_and_capacity_checks import CAPACITY_RULES, CAPACITY_TOPIC_RULES
 from planner.inputs.spec.checks import Rules, rule_findings
 from planner.inputs.spec.document_checks import DOCUMENT_RULES, log_dir_findings, size_findings, source_findings
@@ -23,7 +24,6 @@ from planner.inputs.spec.placement_checks import PLACEMENT_RULES, SET_RULES
 from planner.inputs.spec.schema_errors import schema_findings
 from planner.inputs.spec.spec_document import SpecDocument
 from planner.inputs.spec.topic_checks import PATTERN_RULES, TOPIC_RULES, described_findings
-from planner.inputs.spec.yaml_sections import Described
 from planner.inputs.state.merge import Merged, merge
 from planner.inputs.state.state_files import Expected, files_in, read_file, read_text
 from planner.inputs.state.state_notes import broker_notes
@@ -116,7 +116,7 @@ def load(path: Path) -> Spec:
     notes = (*(_notes(spec, topics.merged) if topics.merged else ()), *topics.notes)
     outgrown = cluster_load.growth_warning(spec.cluster, ends, topics.history) if topics.history else ()
     cluster = replace(spec.cluster, notes=notes, outgrown=outgrown)
-    traffic = yaml_sections.traffic(document)
+    traffic = build_spec.traffic(document)
     listed_ids = {broker.id for broker in document.added_brokers}
     # A replacement that only changes.replace_brokers names may be live and cordoned too.
     cordoned = topics.merged.cordoned if topics.merged else {}
@@ -152,8 +152,8 @@ def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _
         return replace(topics, findings=(*topics.findings, *error.findings))
     except PlannerError as error:
         return replace(topics, findings=(*topics.findings, replace(finding, message=str(error))))
-    today, months = topics.assignment.topics, [*yaml_sections.keys_of_months(document)]
-    hourly_keys, week = [*yaml_sections.keys_of_hours(document)], cluster_load.week_of_load(rows, about)
+    today, months = topics.assignment.topics, [*build_spec.keys_of_months(document)]
+    hourly_keys, week = [*build_spec.keys_of_hours(document)], cluster_load.week_of_load(rows, about)
     lacks = cluster_load.without_hours(today, week, hourly_keys)
     reason = cluster_load.mismatch_message(today, load, sized=sized) or (hourly_keys and lacks)
     if not reason and months and not (load.growth or document.get("growth")):
@@ -171,7 +171,7 @@ def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _
         notes=(*topics.notes, *cluster_load.notes(today, load)),
         history=about.span,
         growth=Monthly(load.growth, at_end=load.at_end),
-        week=None if lacks else replace(week, planned_for=yaml_sections.at_busiest_hours(document)),
+        week=None if lacks else replace(week, planned_for=build_spec.at_busiest_hours(document)),
     )
 
 
@@ -206,10 +206,10 @@ def _log_dirs(document: SpecDocument, topics: _Topics) -> LogDirs:
 
     The state files have passed every check. If several describe a broker, the first counts.
     """
-    if yaml_sections.log_dirs_tolerance(document).kind == "none":
+    if build_spec.log_dirs_tolerance(document).kind == "none":
         return LogDirs()
     if document.get("cluster", "topics"):
-        log_dirs = yaml_sections.inline_log_dirs(document)
+        log_dirs = build_spec.inline_log_dirs(document)
     else:
         log_dirs = merge_log_dirs(read() for read in topics.log_dirs)
     if findings := list(document.with_places(log_dir_findings(document, log_dirs))):

@@ -10,12 +10,11 @@ from functools import cached_property
 from typing import Any
 
 from planner.inputs.importers.state_parts import Assignment
-from planner.inputs.spec import yaml_sections
 from planner.inputs.yaml_source import Document, Path
-from planner.model.amounts import parse_bytes, parse_bytes_per_sec
-from planner.model.cluster import Broker, Config
+from planner.model.amounts import parse_bytes, parse_bytes_per_sec, unless_none
+from planner.model.cluster import Broker, Config, LogDir
 from planner.model.document_fields import Apart, LeaderRacksRow, PlacementRuleRow, ReplicationFactorRow, StatedRateRow
-from planner.model.spec import NewPartitions, Rebalance, TopicFilter, first_rule
+from planner.model.spec import BrokerClass, NewPartitions, Rebalance, TopicFilter, first_rule
 
 # The keys that `target_brokers` reads. A rule that uses it must not run if one of them has errors.
 TARGET_KEYS = (
@@ -25,6 +24,24 @@ TARGET_KEYS = (
     "changes.replace_brokers",
     "changes.set_racks",
 )
+
+# Caps per broker that platforms publish (docs/caps.md has the pages): the default of `max_replicas` for brokers whose
+# capacity states none. Above its cap, MSK refuses updates.
+_MSK_SIZES = {"large": 1500, "xlarge": 1500, "2xlarge": 3000, "4xlarge": 6000, "8xlarge": 6000, "12xlarge": 6000}
+PROFILES: Mapping[str, int] = {
+    "msk.t3.small": 300,
+    **{f"msk.{family}.{size}": cap for family in ("m5", "m7g") for size, cap in _MSK_SIZES.items()},
+    "msk.m5.16xlarge": 6000,
+    "msk.m5.24xlarge": 6000,
+    "msk.m7g.16xlarge": 6000,
+    "confluent-platform": 4000,
+    "strimzi": 10_000,
+}
+# Platforms that place replicas themselves, by the beginning of their names.
+REFUSED = {
+    "msk.express": "Amazon MSK places the replicas of Express brokers itself",
+    "confluent-cloud": "Confluent Cloud places replicas itself",
+}
 
 # The keys of rates in `cluster.rates` and in partitions.
 RATES = ("bytes_in", "bytes_out")
@@ -52,9 +69,27 @@ class SpecDocument(Document):
     def _broker(self, item: Mapping[str, Any]) -> Broker:
         """A broker with its own capacity, or that of its class. A rule reports an unknown class."""
         capacity = item.get("capacity") or self.get("cluster", "broker_classes", item.get("class", "")) or {}
-        broker = yaml_sections.broker_class(self, item.get("class", ""), capacity).broker(item["id"], item.get("rack"))
+        broker = self._broker_class(item.get("class", ""), capacity).broker(item["id"], item.get("rack"))
         cordoned = tuple(item.get("cordoned_log_dirs", ()))
-        return replace(broker, log_dirs=yaml_sections.broker_log_dirs(item), cordoned_log_dirs=cordoned)
+        return replace(broker, log_dirs=broker_log_dirs(item), cordoned_log_dirs=cordoned)
+
+    @cached_property
+    def broker_classes(self) -> tuple[BrokerClass, ...]:
+        """`cluster.broker_classes`, in the file's order."""
+        classes = (self.get("cluster", "broker_classes") or {}).items()
+        return tuple(self._broker_class(name, capacity) for name, capacity in classes)
+
+    def _broker_class(self, name: str, capacity: Mapping[str, Any]) -> BrokerClass:
+        """The capacity that a class or a single broker states. Its cap on replicas may come from `cluster.profile`."""
+        profile = PROFILES.get(self.get("cluster", "profile") or "")
+        return BrokerClass(
+            name,
+            disk_bytes=unless_none(capacity.get("disk"), parse_bytes),
+            network_bytes_per_sec=unless_none(capacity.get("network"), parse_bytes_per_sec),
+            max_replicas=capacity.get("max_replicas", profile),
+            max_leaders=capacity.get("max_leaders"),
+            max_disk_bytes=unless_none(capacity.get("max_disk"), parse_bytes),
+        )
 
     @cached_property
     def written_brokers(self) -> tuple[tuple[Path, Mapping[str, Any]], ...]:
@@ -277,6 +312,12 @@ class SpecDocument(Document):
         """`sweep.variants`, each with the document in which the variant's changes replace `changes`."""
         items = self.items("sweep", "variants")
         return tuple((item, self.instead(("changes",), (*path, "changes"))) for path, item in items)
+
+
+def broker_log_dirs(item: Mapping[str, Any]) -> tuple[LogDir, ...]:
+    """A broker's `log_dirs`, each a path or a mapping of path and size, in the file's order."""
+    listed = ({"path": each} if isinstance(each, str) else each for each in item.get("log_dirs", ()))
+    return tuple(LogDir(each["path"], unless_none(each.get("size"), parse_bytes)) for each in listed)
 
 
 def stated_load(item: Mapping[str, Any]) -> tuple[int, int, int]:

@@ -5,10 +5,10 @@ from fnmatch import fnmatchcase
 
 from planner.inputs.importers.consumer_groups import SHARED
 from planner.inputs.importers.state_parts import replica_findings
+from planner.inputs.spec.build_spec import Described, growth
 from planner.inputs.spec.checks import CREATED, FACTORS, Rule, RuleList, excluded_by, leaving_path, repeated
 from planner.inputs.spec.new_topic_checks import BELOW_LEAST, altered, in_force_least, origin
 from planner.inputs.spec.spec_document import TARGET_KEYS, SpecDocument
-from planner.inputs.spec.yaml_sections import Described, growth
 from planner.inputs.yaml_source import Path, PathFinding
 from planner.model.amounts import LARGEST
 from planner.model.cluster import MIN_INSYNC, a_few

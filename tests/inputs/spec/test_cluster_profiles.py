@@ -8,7 +8,7 @@ import pytest
 from bad_cluster_specs import findings
 
 from planner.inputs.spec.reading import load
-from planner.inputs.spec.yaml_sections import PROFILES, REFUSED
+from planner.inputs.spec.spec_document import PROFILES, REFUSED
 
 SPEC = """\
 version: 1
