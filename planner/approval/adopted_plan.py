@@ -15,6 +15,7 @@ from planner.approval import given_reassignment
 from planner.approval.given_reassignment import GivenReassignment
 from planner.model import build_problem
 from planner.model.balance import Balance
+from planner.model.cluster import keyed_partitions
 from planner.model.errors import Finding, ImportStateError, InfeasibleError, Place, UnsafePlanError, capped
 from planner.model.formats import counted
 from planner.model.problem import BoolArray, IntArray, Problem
@@ -290,7 +291,7 @@ def _require_budget(spec: Spec, row: Row) -> None:
 
 def _warnings(given: GivenReassignment, spec: Spec, adoption: AdoptedAssignment) -> Iterator[str]:
     """Warns of partitions changed since the reassignment was made, and of unnamed partitions that stay as they are."""
-    today = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
+    today = {key: each.replicas for key, each in keyed_partitions(spec.cluster.topics)}
     if moved := sum(today.get(key) != replicas for key, replicas in given.replicas_before.items()):
         yield (
             f"{given.name} was made from another state: {counted(moved, 'partition')} had other replicas then; the "

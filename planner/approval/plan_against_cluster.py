@@ -14,7 +14,7 @@ from itertools import chain
 
 from planner.approval.changes_since_plan import ClusterNow
 from planner.export import ansible_vars
-from planner.model.cluster import ANY, Partition, PartitionKey, Topic, partition_name
+from planner.model.cluster import ANY, Partition, PartitionKey, Topic, keyed_partitions, partition_name
 from planner.model.formats import counted, printable, replica_list
 from planner.plan.document.partition_types import NewPartitionsRow, PartitionRow
 from planner.plan.document.plan_types import Plan
@@ -286,14 +286,10 @@ def _out_of_sync(compared: PlanOnCluster) -> Iterator[Difference]:
     so may partitions that had no leader when the plan was made: their batches wait.
     """
     waiting = {name for names in ansible_vars.leaderless(compared.plan).values() for name in names}
-    for topic in compared.now.topics.values():
-        for each in topic.partitions:
-            if each.isr is None or len(each.isr) == len(each.replicas):
-                continue
-            if (
-                partition_name(topic.name, each.id) not in waiting
-                and set(each.replicas) - set(each.isr) - compared.leaving
-            ):
-                in_sync = replica_list(each.isr) or "none"
-                message = f"has replicas {replica_list(each.replicas)}, in sync: {in_sync}; wait for the others"
-                yield Difference("isr", f"{topic.name}-{each.id}", message)
+    for key, each in keyed_partitions(compared.now.topics.values()):
+        if each.isr is None or len(each.isr) == len(each.replicas):
+            continue
+        if (name := partition_name(*key)) not in waiting and set(each.replicas) - set(each.isr) - compared.leaving:
+            in_sync = replica_list(each.isr) or "none"
+            message = f"has replicas {replica_list(each.replicas)}, in sync: {in_sync}; wait for the others"
+            yield Difference("isr", name, message)

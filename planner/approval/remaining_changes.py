@@ -193,7 +193,7 @@ def spec_of(plan: Plan, now: ClusterNow, rest: RemainingChanges, captured_at: st
     topics_now = tuple(_topics(plan, now))
     topics = with_rates(topics_now, rates := tuple(_rates(plan, now, rest, topics_now)))
     holding = cluster.brokers_holding(topics)
-    unsized = sum((topic.name, each.id) not in (now.sizes or ()) for topic in topics for each in topic.partitions)
+    unsized = sum(key not in (now.sizes or ()) for key, _ in cluster.keyed_partitions(topics))
     return Spec(
         cluster=cluster.Cluster(
             name=plan.cluster.name,

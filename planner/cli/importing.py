@@ -19,7 +19,7 @@ from planner.inputs.state.spec_writer import TITLE, Imported, text, too_long, wi
 from planner.inputs.state.state_files import read_all
 from planner.inputs.state.state_notes import conditions, left_out_brokers
 from planner.model import interrupts
-from planner.model.cluster import MIN_INSYNC, Broker, brokers_holding, in_force
+from planner.model.cluster import MIN_INSYNC, Broker, brokers_holding, in_force, keyed_partitions
 from planner.model.errors import SetupError
 from planner.model.formats import counted, printable, size
 
@@ -83,7 +83,7 @@ def import_state(files: Sequence[Path], options: ImportOptions) -> Result:
 def _summary(imported: Imported) -> str:
     """A summary like `6 brokers in 3 racks, 21 topics, 91 partitions, 402 MB`."""
     racks = {broker.rack for broker in imported.brokers if broker.rack is not None}
-    replicas = {(topic.name, each.id): len(each.replicas) for topic in imported.topics for each in topic.partitions}
+    replicas = {key: len(each.replicas) for key, each in keyed_partitions(imported.topics)}
     brokers, rack_text = counted(len(imported.brokers), "broker"), counted(len(racks), "rack")
     unsized = len(replicas.keys() - imported.sizes.keys())
     sizes = size(sum(size_bytes * replicas.get(key, 0) for key, size_bytes in imported.sizes.items()))

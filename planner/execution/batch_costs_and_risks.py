@@ -20,7 +20,7 @@ import numpy as np
 from planner.execution.batch_cutting import Batch, added_and_removed
 from planner.execution.partition_changes import Step
 from planner.model.build_problem import brokers_after, min_insync_of
-from planner.model.cluster import PartitionKey
+from planner.model.cluster import PartitionKey, keyed_partitions
 from planner.model.document_fields import Count, Positive, Section, doc
 from planner.model.problem import BoolArray
 from planner.model.spec import Spec
@@ -191,8 +191,8 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RisksSection:
     As in `effective_min_insync`, a `min.insync.replicas` above the number of assigned replicas counts as that number.
     """
     min_isr = {topic.name: min_insync_of(spec, topic) for topic in spec.cluster.topics}
-    parts = [(topic.name, part) for topic in spec.cluster.topics for part in topic.partitions]
-    in_sync = {(topic, part.id): part.replicas if part.isr is None else part.isr for topic, part in parts}
+    parts = list(keyed_partitions(spec.cluster.topics))
+    in_sync = {key: part.replicas if part.isr is None else part.isr for key, part in parts}
 
     def refuses(step: Step) -> bool:
         return len(in_sync[step.key]) < min(min_isr[step.topic], len({*step.before, *step.after}))
@@ -201,7 +201,7 @@ def refused_writes(spec: Spec, batches: Sequence[Batch]) -> RisksSection:
         """All of these replicas in sync, of so many, if the partition refuses writes with one fewer; else none."""
         return frozenset(replicas if len(replicas) == min(min_isr[topic], count) else ())
 
-    needed_by = {(name, part.id): needed(name, in_sync[name, part.id], len(part.replicas)) for name, part in parts}
+    needed_by = {key: needed(key[0], in_sync[key], len(part.replicas)) for key, part in parts}
     by_broker = Counter(broker for brokers in needed_by.values() for broker in brokers)
     today, by_failure, refusing = max(by_broker.values(), default=0), list[int](), list[list[PartitionKey]]()
     for batch in batches:
@@ -247,7 +247,7 @@ def _counts(spec: Spec, batches: Iterable[Batch]) -> tuple[int, list[int], int]:
     def alone(replicas: Sequence[int]) -> bool:
         return len({domains[broker] for broker in replicas}) == 1
 
-    lone = {(topic.name, part.id) for topic in spec.cluster.topics for part in topic.partitions if alone(part.replicas)}
+    lone = {key for key, part in keyed_partitions(spec.cluster.topics) if alone(part.replicas)}
     today, during = len(lone), list[int]()
     for batch in batches:
         after = {step.key for step in batch.steps if alone(step.after)}

@@ -11,7 +11,7 @@ import pyarrow as pa
 from planner.inputs.importers.state_parts import Assignment
 from planner.inputs.yaml_source import Path
 from planner.model import load_history
-from planner.model.cluster import Cluster, Partition, PartitionKey, Topic
+from planner.model.cluster import Cluster, Partition, PartitionKey, Topic, keyed_partitions
 from planner.model.document_fields import PPM, StatedRateRow
 from planner.model.formats import counted
 from planner.model.spec import Rate, first_rule, matches_any
@@ -73,17 +73,13 @@ def _profile_keys(rows: pa.Table) -> Iterator[PartitionKey]:
     return zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True)
 
 
-def _cluster_keys(topics: Sequence[Topic]) -> Iterator[PartitionKey]:
-    return ((topic.name, partition.id) for topic in topics for partition in topic.partitions)
-
-
 def without_hours(
     topics: Sequence[Topic], week: load_history.WeekOfLoad, hourly_keys: Sequence[tuple[Path, str]]
 ) -> str | None:
     """The message if a profile lacks hours of the week, with the first key that needs them and what else is allowed
     there; None if it has all.
     """
-    rows = [week.rows[key] for key in _cluster_keys(topics) if key in week.rows]
+    rows = [week.rows[key] for key, _ in keyed_partitions(topics) if key in week.rows]
     lacking = int(np.isnan(week.hours[:, rows]).all(axis=(0, 1)).sum())
     if not lacking:
         return None
@@ -152,18 +148,14 @@ def unstated_ends(at_end: Mapping[str, int], stated_rates: Sequence[StatedRateRo
 
 def count_without_size(topics: Sequence[Topic], load: ClusterLoad) -> int:
     """The number of partitions whose size the profile doesn't have."""
-    loads = map(load.partitions.get, _cluster_keys(topics))
+    loads = (load.partitions.get(key) for key, _ in keyed_partitions(topics))
     return sum(each is None or each.size_bytes is None for each in loads)
 
 
 def mismatch_message(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool) -> str | None:
     """The message if a profile can't belong to this cluster, with what is allowed; None if it can."""
-    rows = [(topic.name, partition) for topic in topics for partition in topic.partitions]
-    pairs = [
-        (each, partition_load)
-        for topic, each in rows
-        if (partition_load := load.partitions.get((topic, each.id))) is not None
-    ]
+    rows = list(keyed_partitions(topics))
+    pairs = [(each, of_load) for key, each in rows if (of_load := load.partitions.get(key)) is not None]
     if rows and not pairs:
         return "has none of the cluster's partitions; allowed: a profile of the same cluster"
     ratios = [
@@ -184,7 +176,7 @@ def mismatch_message(topics: Sequence[Topic], load: ClusterLoad, *, sized: bool)
 
 def notes(topics: Sequence[Topic], load: ClusterLoad) -> tuple[str, ...]:
     """A plan's warnings about its profile: missing partitions, and topics whose rates can't be trusted."""
-    lacking = sum(key not in load.partitions for key in _cluster_keys(topics))
+    lacking = sum(key not in load.partitions for key, _ in keyed_partitions(topics))
     untrusted = [topic.name for topic in topics if topic.name in load.about.findings.untrusted]
     warnings: list[str] = []
     if lacking:

@@ -281,6 +281,11 @@ def brokers_holding(topics: Iterable[Topic]) -> set[int]:
     return {broker for topic in topics for partition in topic.partitions for broker in partition.replicas}
 
 
+def keyed_partitions(topics: Iterable[Topic]) -> Iterator[tuple[PartitionKey, Partition]]:
+    """Each partition of these topics with its key."""
+    return (((topic.name, each.id), each) for topic in topics for each in topic.partitions)
+
+
 def partition_name(topic: str, number: int) -> str:
     """A partition as Kafka's tools name it in their messages."""
     return f"{topic}-{number}"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.cluster import PartitionKey, Topic, in_force
+from planner.model.cluster import PartitionKey, Topic, in_force, keyed_partitions
 from planner.model.document_fields import PPM
 from planner.model.load_history import MONTH_SECONDS
 from planner.model.problem import BoolArray, FloatArray, LongArray, Problem
@@ -164,7 +164,7 @@ def at_history_end(spec: Spec) -> Spec:
     if not spec.growth.at_end:
         return spec
     topics, rated_topics = spec.cluster.topics, list[Topic]()
-    times = iter(_times_at_end(spec, [(topic.name, each.id) for topic in topics for each in topic.partitions]).T)
+    times = iter(_times_at_end(spec, [key for key, _ in keyed_partitions(topics)]).T)
     for topic in topics:
         # zip takes one pair of factors for each of the topic's partitions.
         with_factors = zip(topic.partitions, times, strict=False)

@@ -25,7 +25,7 @@ from planner.execution.partition_changes import changes
 from planner.model import amounts
 from planner.model.balance import WINDOWS, Balance
 from planner.model.build_problem import brokers_after, today
-from planner.model.cluster import PartitionChange
+from planner.model.cluster import PartitionChange, keyed_partitions
 from planner.model.errors import InfeasibleError, UnsafePlanError
 from planner.model.problem import IntArray, Problem
 from planner.model.spec import Spec
@@ -294,8 +294,8 @@ def _windows(balance: Balance) -> BalanceWindows:
 
 def _with_rates(spec: Spec, changed: Sequence[PartitionChange]) -> tuple[PartitionChange, ...]:
     """The changes, each with the rate at which producers write to its partition."""
-    partitions = ((topic.name, partition) for topic in spec.cluster.topics for partition in topic.partitions)
-    rates = {(name, each.id): each.bytes_in_per_sec for name, each in partitions if each.bytes_in_per_sec}
+    partitions = keyed_partitions(spec.cluster.topics)
+    rates = {key: each.bytes_in_per_sec for key, each in partitions if each.bytes_in_per_sec}
     if not rates:
         return tuple(changed)
     return tuple(replace(each, bytes_in_per_sec=rates.get(each.key, 0)) for each in changed)

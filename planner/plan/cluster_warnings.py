@@ -16,6 +16,7 @@ from planner.model.cluster import (
     a_few,
     brokers_down,
     in_force,
+    keyed_partitions,
     partition_name,
     possible_reassignments,
 )
@@ -140,9 +141,8 @@ def out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionChange]
     return sum(
         part.isr is not None
         and bool({*part.replicas}.intersection(staying).difference(part.isr))
-        and (part.leader is not None or (topic.name, part.id) not in waiting)
-        for topic in spec.cluster.topics
-        for part in topic.partitions
+        and (part.leader is not None or key not in waiting)
+        for key, part in keyed_partitions(spec.cluster.topics)
     )
 
 
@@ -312,7 +312,7 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
     """A sentence for each unusual condition of today's cluster, with the first few names."""
     topics = spec.cluster.topics
     leaving = {broker.id for broker in spec.cluster.brokers} - _staying(problem)
-    for broker, sentence in brokers_down(part for topic in topics for part in topic.partitions):
+    for broker, sentence in brokers_down(part for _, part in keyed_partitions(topics)):
         needs = "apply.yml starts only once it is live: start it, or remove or replace it in changes"
         emptied = "the plan empties it, and rollback.yml can put nothing back on it while it is down"
         yield f"{sentence}; {emptied if broker in leaving else needs}"
@@ -320,7 +320,7 @@ def _cluster_conditions(spec: Spec, problem: Problem, changed: Sequence[Partitio
         only_then = "wait until it is, or it isn't elected"
         yield f"{_names(lagging)} with a new preferred leader that isn't in sync today: {only_then}"
     yield from possible_reassignments(topics)
-    leaderless = [(topic.name, part.id) for topic in topics for part in topic.partitions if part.leader is None]
+    leaderless = [key for key, part in keyed_partitions(topics) if part.leader is None]
     moved = {each.key for each in changed}
     if staying := [name for name in leaderless if name not in moved]:
         yield f"{_names(staying)} without a leader today: there is nothing to copy from, so nothing moves"
@@ -348,12 +348,11 @@ def _led_out_of_sync(spec: Spec, problem: Problem, changed: Sequence[PartitionCh
     down_ids = set() if problem.out_of_sync is None else set(problem.broker_ids[problem.out_of_sync].tolist())
     new_leaders = {each.key: each.after[0] for each in changed if each.elects}
     return [
-        (topic.name, part.id)
-        for topic in spec.cluster.topics
-        for part in topic.partitions
+        key
+        for key, part in keyed_partitions(spec.cluster.topics)
         if part.isr is not None
         and part.leader is not None
-        and (leader := new_leaders.get((topic.name, part.id))) in part.replicas
+        and (leader := new_leaders.get(key)) in part.replicas
         and leader not in (*part.isr, *down_ids)
     ]
 

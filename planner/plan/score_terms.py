@@ -13,6 +13,7 @@ import numpy as np
 
 from planner.model import build_problem
 from planner.model.build_problem import today
+from planner.model.cluster import keyed_partitions
 from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.model.rack_spread import uneven_racks
 from planner.model.spec import Spec
@@ -90,11 +91,10 @@ def _by_isr(spec: Spec, column: _TermColumn, behind: BoolArray) -> _TermColumn:
     over, and that are on brokers `behind` (B + 1,), by index.
     """
     problem, in_sync, rows = column.problem, column.replicas.copy(), column.problem.row_of
-    for topic in spec.cluster.topics:
-        for part in topic.partitions:
-            if part.leader is not None and part.isr and (lags := set(part.replicas).difference(part.isr)):
-                row = in_sync[rows[topic.name, part.id]]
-                row[np.isin(problem.broker_ids[row], list(lags)) & behind[row]] = -1
+    for key, part in keyed_partitions(spec.cluster.topics):
+        if part.leader is not None and part.isr and (lags := set(part.replicas).difference(part.isr)):
+            row = in_sync[rows[key]]
+            row[np.isin(problem.broker_ids[row], list(lags)) & behind[row]] = -1
     if np.array_equal(in_sync, column.replicas):
         return column
     # Partitions may have fewer replicas in sync than today's and planned factors, so a failure may matter to any.

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from planner.model import document_fields
 from planner.model.build_problem import brokers_after
-from planner.model.cluster import PartitionKey
+from planner.model.cluster import PartitionKey, keyed_partitions
 from planner.model.document_fields import TopicPartition
 from planner.model.formats import amount, counted, first_lines, first_names, number, percent, ranges
 from planner.model.spec import Spec
@@ -122,7 +122,7 @@ def section(question: ConsumersQuestion) -> ConsumersSection:
     """
     spec = question.spec
     unit = group_events_and_keys.load_unit(spec.cluster)
-    replicas = {(topic.name, each.id): each.replicas for topic in spec.cluster.topics for each in topic.partitions}
+    replicas = {key: each.replicas for key, each in keyed_partitions(spec.cluster.topics)}
     today = replicas, {broker.id: broker.rack for broker in spec.cluster.brokers}
     moved = {row.key: row.replicas for row in question.plan.partitions} if question.plan else {}
     after = {**replicas, **moved}, {each.id: each.rack for each in brokers_after(spec)}

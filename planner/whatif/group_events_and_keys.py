@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import lcm
 from typing import Literal
 
-from planner.model.cluster import Cluster, PartitionKey, Topic
+from planner.model.cluster import Cluster, PartitionKey, Topic, keyed_partitions
 from planner.model.formats import counted
 from planner.model.spec import ConsumerGroup, DescribedGroup, NewPartitions, matches_any
 from planner.plan.document.whatif_types import GroupEventRow, MemberSpread
@@ -48,8 +48,7 @@ class Group:
 
 def load_unit(cluster: Cluster) -> LoadUnit:
     """The unit of a partition's load on its consumer: bytes/s written if known, else bytes stored, else 1 each."""
-    partitions = [partition for topic in cluster.topics for partition in topic.partitions]
-    if any(partition.bytes_in_per_sec for partition in partitions):
+    if any(partition.bytes_in_per_sec for _, partition in keyed_partitions(cluster.topics)):
         return "bytes/s"
     return "bytes" if cluster.sizes_known else "partitions"
 
@@ -57,9 +56,7 @@ def load_unit(cluster: Cluster) -> LoadUnit:
 def loads(topics: Iterable[Topic], unit: LoadUnit, added: Iterable[NewPartitions] = ()) -> dict[PartitionKey, int]:
     """The load of each partition, including new ones: a whole number of the unit."""
     partition_loads = {
-        (topic.name, each.id): _weight(unit, each.bytes_in_per_sec, each.size_bytes)
-        for topic in topics
-        for each in topic.partitions
+        key: _weight(unit, each.bytes_in_per_sec, each.size_bytes) for key, each in keyed_partitions(topics)
     }
     for new in added:
         weight = _weight(unit, new.bytes_in_per_sec, new.size_bytes)
@@ -80,11 +77,7 @@ def resolve_groups(declared: Sequence[ConsumerGroup], cluster: Cluster) -> tuple
     racks = dict[PartitionKey, frozenset[str]]()
     if any(member.rack is not None for group in declared for member in group.members):
         rack_of = {broker.id: broker.rack for broker in cluster.brokers}
-        racks = {
-            (topic.name, each.id): racks_of(each.replicas, rack_of)
-            for topic in cluster.topics
-            for each in topic.partitions
-        }
+        racks = {key: racks_of(each.replicas, rack_of) for key, each in keyed_partitions(cluster.topics)}
     groups = list[Group]()
     for group in declared:
         if group.described:

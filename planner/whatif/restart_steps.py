@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from planner import __version__
-from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, brokers_down, in_force, partition_name
+from planner.model.cluster import CONFIGS_UNKNOWN, MIN_INSYNC, brokers_down, in_force, keyed_partitions, partition_name
 from planner.model.file_reading import digest
 from planner.model.formats import counted, first_lines, first_names, ranges, replica_list
 from planner.model.generated_text import canonical_json
@@ -67,12 +67,8 @@ def document(spec: Spec, at_most: int | None = None) -> RestartDocument:
 
 def states(spec: Spec) -> bytes:
     """The role's states.json: each partition's replica list today, as Kafka's tools print it."""
-    lists = {
-        partition_name(topic.name, partition.id): [replica_list(partition.replicas)]
-        for topic in spec.cluster.topics
-        for partition in topic.partitions
-    }
-    return canonical_json(lists).encode()
+    rows = keyed_partitions(spec.cluster.topics)
+    return canonical_json({partition_name(*key): [replica_list(each.replicas)] for key, each in rows}).encode()
 
 
 def _notes(subject: Subject, judge: "RestartJudge", unstated: Sequence[str]) -> Iterator[str]:
@@ -86,9 +82,7 @@ def _notes(subject: Subject, judge: "RestartJudge", unstated: Sequence[str]) -> 
     refused = int(judge.today[:, FACTS.index("writes_refused")].sum())
     if refused:
         yield f"{counted(refused, 'partition')} can't be written with acks=all today, whatever restarts"
-    yield from (
-        note for _, note in brokers_down(part for topic in subject.spec.cluster.topics for part in topic.partitions)
-    )
+    yield from (note for _, note in brokers_down(part for _, part in keyed_partitions(subject.spec.cluster.topics)))
     yield from notes(subject)
     yield (
         "controllers that aren't brokers aren't in these steps: restart them one at a time, the active one last; where "

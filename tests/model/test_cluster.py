@@ -6,7 +6,26 @@ from typing import Any
 
 import pytest
 
-from planner.model.cluster import ANY, LogDir, LogDirs, PartitionChange, Reason, ReplicaDir, merge_log_dirs
+from planner.model.cluster import (
+    ANY,
+    LogDir,
+    LogDirs,
+    Partition,
+    PartitionChange,
+    Reason,
+    ReplicaDir,
+    Topic,
+    keyed_partitions,
+    merge_log_dirs,
+)
+
+
+def test_each_partition_has_the_name_of_its_topic() -> None:
+    """The partitions of all topics come in order, each with its topic and number."""
+    topics = Topic("a", (Partition(0, (1,)), Partition(1, (2,)))), Topic("b", (Partition(0, (3,)),))
+    assert [(("a", 0), 1), (("a", 1), 2), (("b", 0), 3)] == [
+        (key, row.replicas[0]) for key, row in keyed_partitions(topics)
+    ]
 
 
 def test_of_two_descriptions_the_first_counts() -> None:

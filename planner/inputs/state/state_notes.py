@@ -9,8 +9,10 @@ from planner.model.cluster import (
     Broker,
     Config,
     Partition,
+    PartitionKey,
     a_few,
     brokers_down,
+    keyed_partitions,
     partition_name,
     possible_reassignments,
 )
@@ -21,7 +23,7 @@ from planner.model.formats import counted, first_names
 def conditions(merged: Merged) -> Iterator[str]:
     """One sentence for each abnormal condition, with the first few partitions or topics."""
     topics = merged.assignment.topics
-    rows = [(topic.name, partition) for topic in topics for partition in topic.partitions]
+    rows = list(keyed_partitions(topics))
     mixed = [topic.name for topic in topics if len({len(each.replicas) for each in topic.partitions}) > 1]
     deleting = [topic.name for topic in topics if topic.deleting]
     yield from _partitions(rows)
@@ -36,18 +38,18 @@ def conditions(merged: Merged) -> Iterator[str]:
     yield from _unknown_brokers(rows, merged.brokers)
     if merged.sizes is None:
         yield "sizes are unknown: add the output of kafka-log-dirs --describe"
-    elif without := [partition_name(topic, row.id) for topic, row in rows if (topic, row.id) not in merged.sizes]:
+    elif without := [partition_name(*key) for key, _ in rows if key not in merged.sizes]:
         yield f"{a_few(without, 'partition')} without a size, counted as empty"
     if not merged.configs_known:
         yield CONFIGS_UNKNOWN
     yield from unknown_origin({topic.name: topic.effective_config for topic in topics})
 
 
-def _partitions(rows: Sequence[tuple[str, Partition]]) -> Iterator[str]:
-    offline = [partition_name(topic, row.id) for topic, row in rows if row.leader is None]
+def _partitions(rows: Sequence[tuple[PartitionKey, Partition]]) -> Iterator[str]:
+    offline = [partition_name(*key) for key, row in rows if row.leader is None]
     lagging = [
-        partition_name(topic, row.id)
-        for topic, row in rows
+        partition_name(*key)
+        for key, row in rows
         if row.isr is not None and row.leader is not None and len(row.isr) < len(row.replicas)
     ]
     strayed = sum(row.leader is not None and row.leader != row.replicas[0] for _, row in rows)
@@ -59,7 +61,9 @@ def _partitions(rows: Sequence[tuple[str, Partition]]) -> Iterator[str]:
         yield f"{strayed:,} of {len(rows):,} partitions not led by their preferred leaders"
 
 
-def _unknown_brokers(rows: Sequence[tuple[str, Partition]], registered: Sequence[RegisteredBroker]) -> Iterator[str]:
+def _unknown_brokers(
+    rows: Sequence[tuple[PartitionKey, Partition]], registered: Sequence[RegisteredBroker]
+) -> Iterator[str]:
     """Notes on brokers that hold replicas but aren't live, if the live ones are known; and on brokers without racks."""
     live = {broker.id for broker in registered}
     holders = sorted({broker for _, row in rows for broker in row.replicas})
