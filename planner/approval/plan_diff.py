@@ -104,7 +104,7 @@ _FIGURES: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
     ("bytes_moved", "bytes", lambda plan: plan.bound.bytes_moved),
     ("least_bytes_moved", "bytes", _least),
     ("gap", "%", lambda plan: above_bound(plan.bound.bytes_moved, _least(plan))),
-    ("replicas_moved", "replicas", lambda plan: sum(batch.replicas_moved for batch in plan.batches)),
+    ("replicas_moved", "replicas", lambda plan: plan.replicas_copied),
     ("partitions_changed", "partitions", lambda plan: len(plan.partitions)),
     ("leaders_elected", "leaders", lambda plan: sum(len(batch.elect) for batch in plan.batches)),
     ("new_partitions", "partitions", lambda plan: sum(len(topic.replicas) for topic in plan.new_topics)),

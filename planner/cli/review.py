@@ -163,7 +163,7 @@ def _bound_proof(path: Path, plan: Plan) -> str:
         if plan.resumes:
             rest_of = plan.resumes.plan_id[:12]
             raise PlannerError(f"{path}: the plan finishes plan {rest_of}, whose bound is to be checked")
-        if any(batch.replicas_moved for batch in plan.batches):
+        if plan.replicas_copied:
             raise PlannerError(f"{path}: the plan has no bound to check: {plan.bound.proof}")
         return "it copies nothing between brokers, and no plan copies less"
     file = plan_file.folder_of(path) / bound_json.FILE

@@ -79,15 +79,14 @@ def section(spec: Spec, problem: Problem, winner: Row, proposal: Proposal, file:
 
 def recount(plan: Plan) -> Iterator[tuple[str, float, float]]:
     """Figures that follow from the plan's own partitions: the path of each, what the plan states, what is counted."""
-    replicas = sum(len(row.added) for row in plan.partitions)
     moved = sum(len(row.added) * row.size_bytes for row in plan.partitions)
     yield "bound.bytes_moved", plan.bound.bytes_moved, moved
     least, of_measure = plan.bound.least_bytes_moved, moved
     if not moved and plan.bound.least_replicas_moved is not None:
-        least, of_measure = plan.bound.least_replicas_moved, replicas
+        least, of_measure = plan.bound.least_replicas_moved, plan.replicas_copied
     if plan.bound.sha256 is not None:
         yield "bound.gap_percent", plan.bound.gap_percent, gap_percent(of_measure, least)
-    of_limits = {"limits.bytes_moved": moved, "limits.replicas_moved": replicas}
+    of_limits = {"limits.bytes_moved": moved, "limits.replicas_moved": plan.replicas_copied}
     for index, row in enumerate(plan.limits):
         if row.key in of_limits:
             yield f"limits[{index}].value", row.value, of_limits[row.key]

@@ -270,8 +270,8 @@ def _against_bound(plan: Plan) -> str:
         reached = f" of the plans that {phrase}"
     elif made_for != "the targets":
         reached = f" for a balance this close to {made_for}" if plan.bound.excess else f" at {made_for}"
-    replicas = sum(len(row.added) for row in plan.partitions)
-    return f", {bound_section.gap_to_least(plan.bound, reached + bound_section.split_phrase(plan), replicas)}"
+    reached += bound_section.split_phrase(plan)
+    return f", {bound_section.gap_to_least(plan.bound, reached, plan.replicas_copied)}"
 
 
 def more_than_needed(plan: Plan) -> int:

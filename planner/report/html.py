@@ -128,7 +128,7 @@ def _figures(plan: Plan) -> list[tuple[str, str]]:
             "the minimum for this" if partly or plan.unfinished or bound_section.looser(plan) else "the proven minimum",
             size(bound.least_bytes_moved) if sizes_known else formats.UNKNOWN,
         ),
-        ("replicas copied", number(sum(batch.replicas_moved for batch in plan.batches))),
+        ("replicas copied", number(plan.replicas_copied)),
         ("leaders elected", number(sum(len(batch.elect) for batch in plan.batches))),
         ("batches", number(len(plan.batches))),
         ("duration, at least", formats.duration(seconds) if sizes_known else formats.UNKNOWN),

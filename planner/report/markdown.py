@@ -231,8 +231,7 @@ def _page(plan: Plan, parts: Sequence[str]) -> str:
             terraform=text(terraform_news(plan)),
             old_tfvars=text(old_tfvars(plan)),
             imports=any(not topic.partitions_before for topic in plan.new_topics),
-            throttled=plan.execution.throttle_bytes_per_sec is not None
-            and any(row.replicas_moved for row in plan.batches),
+            throttled=plan.execution.throttle_bytes_per_sec is not None and plan.replicas_copied > 0,
             plan_id=code(plan.plan_id),
             inputs=", ".join(first_lines(files, 4, "file")) or "no file",
         )

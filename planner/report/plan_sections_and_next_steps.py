@@ -165,7 +165,7 @@ def commands(plan: Plan, folder: str | None) -> Lines:
         ("Apply: ", Name("ansible-playbook apply.yml"), ", then ", Name("ansible-playbook verify.yml"), "."),
     ]
     throttle = plan.execution.throttle_bytes_per_sec
-    if throttle is not None and any(batch.replicas_moved for batch in plan.batches):
+    if throttle is not None and plan.replicas_copied:
         rate = f"{as_stated(throttle)}/s per broker"
         lines.append(
             (

@@ -97,7 +97,7 @@ def facts(plan: Plan) -> Facts:
     duration_text = f"{duration}{verdict.busiest(plan)}"
     fullest_label = "Fullest disk" if verdict.by_disk(plan) else "Fullest broker"
     fullest = ((fullest_label if plan.cluster.sizes_known else "Most replicas", verdict.fullest(plan)),)
-    if plan.changes.rebalance == "leaders" and has_changes and not verdict.replicas_copied(plan):
+    if plan.changes.rebalance == "leaders" and has_changes and not plan.replicas_copied:
         fullest = (("Most leaders", verdict.holds_most(plan, "leaders")),)
     dirs_move = bool(plan.log_dirs and plan.log_dirs.moves)
     pairs: tuple[tuple[str, Value], ...] = (
@@ -107,11 +107,11 @@ def facts(plan: Plan) -> Facts:
         *requested.rules(plan, _LONGEST_WISHES),
         ("Leader racks", Sentence(requested.leader_racks(plan), _LONGEST_WISHES) if plan.spec.leader_racks else ""),
         ("Changes", _changes(plan)),
-        ("Leaders", sentences.elections(plan) if verdict.replicas_copied(plan) or dirs_move else ""),
+        ("Leaders", sentences.elections(plan) if plan.replicas_copied or dirs_move else ""),
         ("Chosen", chosen if had_a_choice else ""),
         ("Adopted", _adopted(plan)),
         ("Alternative", _alternative(plan) if has_changes else ""),
-        ("Proof", choice_tables.proof(plan) if verdict.replicas_copied(plan) else choice_tables.proof_in_brokers(plan)),
+        ("Proof", choice_tables.proof(plan) if plan.replicas_copied else choice_tables.proof_in_brokers(plan)),
         ("Kafka's tool", choice_tables.kafkas_tool(plan)),
         (
             "Duration",
@@ -248,7 +248,7 @@ def _balance(plan: Plan) -> Iterator[Measure]:
     # If the plan was made for other windows, its `relaxed` rows are about those; only the windows asked for count here.
     relaxed = () if bound_section.looser(plan) else plan.balance.relaxed
     missed = {*plan.balance.missed, *(row.window for row in relaxed)}
-    only_leaders = plan.changes.rebalance == "leaders" and not verdict.replicas_copied(plan)
+    only_leaders = plan.changes.rebalance == "leaders" and not plan.replicas_copied
     ranked, has_caps = plan.spec.leader_racks or plan.changes.demote_brokers, bool(requested.caps(plan))
     by_capacity = sentences.windows_by_capacity(plan)
     for window, name, amount_of, unit in _LOADS:

@@ -153,11 +153,6 @@ def failures(plan: Plan) -> Iterator[str]:
         yield f"{after} if the worst {domain} fails: {', '.join(parts)}{as_today}."
 
 
-def replicas_copied(plan: Plan) -> int:
-    """How many replicas the plan copies to another broker."""
-    return sum(len(row.added) for row in plan.partitions)
-
-
 def leaving(plan: Plan) -> str:
     """Whether the brokers that leave can be stopped afterwards."""
     removed = [broker for broker in plan.brokers if broker.role == "removed"]
@@ -220,7 +215,7 @@ def fullest(plan: Plan) -> str:
     unknown_text = ""
     dirs = [each for broker in plan.log_dirs.brokers for each in broker.log_dirs] if plan.log_dirs else []
     dirs_known = bool(dirs) and all(each.disk_bytes or each.error for each in dirs)
-    fills = any(batch.replicas_moved for batch in plan.batches) or dirs or plan.new_partitions
+    fills = plan.replicas_copied or dirs or plan.new_partitions
     if fills and not ranks_by_disk and not dirs_known:
         some = "some " if any(broker.disk_bytes for broker in plan.brokers) else ""
         unknown_text = f"; {some}disk sizes unknown: free space not checked"

@@ -155,6 +155,11 @@ class Plan(Section, frozen=True, kw_only=True):
         return bool(self.partitions or self.new_partitions)
 
     @property
+    def replicas_copied(self) -> int:
+        """How many replicas are copied to another broker."""
+        return sum(len(row.added) for row in self.partitions)
+
+    @property
     def brokers_down(self) -> list[int]:
         """The brokers that stay and seem to be down: the playbooks start only once all that stay are live."""
         return [broker.id for broker in self.brokers if broker.seems_down and broker.role == "stays"]
