@@ -30,93 +30,70 @@ class Problem:
     """A spec as flat arrays: B brokers (today's and the target's, ascending by id), T topics, P partitions.
 
     Brokers, racks and topics are indices everywhere; -1 means none. Partitions are sorted by (topic, id).
-
-    broker_ids      (B,)    Kafka's ids
-    broker_racks    (B,)    rack index after the change, -1 without a rack
-    targets         (B,)    True where the broker may hold replicas after the change
-    topic_of        (P,)    topic index
-    partition_ids   (P,)    Kafka's partition ids
-    replicas        (P, R)  today's replicas, preferred leader first, padded with -1; all -1 for a partition to be made
-    leaders         (P,)    today's actual leader, -1 without one
-    replacements    (B,)    the broker that takes over all of this broker's replicas, -1 without one
-    size_bytes      (P,)    bytes of one replica
-    replication_factors (P,) wanted number of replicas
-    min_insync      (P,)    the min.insync.replicas in force for the topic
-    movable         (P,)    False where the partition stays as it is, because of the topic filter or without a leader
-    forced          (P,)    True where a change doesn't allow the partition to stay as it is
-    bytes_in_per_sec, bytes_out_per_sec (P,) what producers write to the leader and what consumers read from it
-    disk_bytes      (B,)    weights of the shares of replicas and bytes: capacities, or 1 each if not all are stated
-    network_bytes_per_sec (B,) the same for leaders and traffic
-    racks_as_today  True if a partition that breaks the rack rule today may stay as uneven as it is
-    disk_limit_bytes (B,)   the most bytes that a broker may hold after the change, -1 without a limit
-    apart           (G, T)  the side of each topic in each group of `apart`, -1 for none
-    apart_by        (G)     what the sides of a group don't share: brokers or racks, for all replicas or for leaders
-    scenario_names (G + H)  the names of `sweep.scenarios`, then of the busiest hours
-    scenario_ppm (G, P)     each scenario's factor for a partition's bytes and traffic, in millionths; None without any
-    scenario_hours (H, 2, P) bytes/s in and out of a partition in each of the busiest hours; None without any
-    week (2, P, 168)        bytes/s in and out of a partition in each hour of the week, for judging candidates; None if
-                            not known
-    network_limit   (B,)    each broker's `capacity.network`, -1 if not stated; only with `week`
-    sizes_ahead     (P, M + 1) bytes of one replica now and in each coming month; None if growth or all brokers' disks
-                            are unknown
-    read_in_racks   (K,)    the millionths of all reads that consumers of each rack fetch from the nearest replica
-                            (KIP-392), for `week` only; None: all reads are from leaders
-    survive         what may fail without a partition going offline (`resilience.survive`)
-    deferred        (P,)    True where a change has to wait because the budget doesn't pay for it; None: no change waits
-    out_of_sync     (B,)    True for brokers that hold replicas but are in no ISR, so can't be elected; None: no broker
-    allowed         (T, B)  True where `placement` lets a topic have replicas on a broker; None: no such rules
-    cordoned        (B,)    True for brokers that get no new replica and may keep today's; None: no broker
-    leader_ranks    (T, B)  a replica of the lowest rank leads a partition. Ranks follow `leader_racks`; brokers to be
-                            demoted, and those that `apart` doesn't let lead, rank highest; None: no such rules
-    caps            (2, B)  the most replicas and the most leaders that each broker may have, UNCAPPED if it has no cap;
-                            None: no broker has caps
-    together        (P,)    the slot of `together` that a partition is in, -1 for none: one broker should be preferred
-                            leader of all partitions of a slot; None: no groups
     """
 
-    broker_ids: IntArray
-    broker_racks: IntArray
+    broker_ids: IntArray  # (B,) Kafka's ids
+    broker_racks: IntArray  # (B,) rack index after the change, -1 without a rack
     rack_names: tuple[str, ...]
-    targets: BoolArray
+    targets: BoolArray  # (B,) True where the broker may hold replicas after the change
     topic_names: tuple[str, ...]
-    topic_of: IntArray
-    partition_ids: IntArray
+    topic_of: IntArray  # (P,) topic index
+    partition_ids: IntArray  # (P,) Kafka's partition ids
+    # (P, R) today's replicas, preferred leader first, padded with -1; all -1 for a partition to be made
     replicas: IntArray
-    leaders: IntArray
-    replacements: IntArray
-    size_bytes: LongArray
-    replication_factors: IntArray
-    min_insync: IntArray
-    movable: BoolArray
-    forced: BoolArray
-    bytes_in_per_sec: LongArray
-    bytes_out_per_sec: LongArray
+    leaders: IntArray  # (P,) today's actual leader, -1 without one
+    replacements: IntArray  # (B,) the broker that takes over all of this broker's replicas, -1 without one
+    size_bytes: LongArray  # (P,) bytes of one replica
+    replication_factors: IntArray  # (P,) wanted number of replicas
+    min_insync: IntArray  # (P,) the min.insync.replicas in force for the topic
+    movable: BoolArray  # (P,) False where the partition stays as it is, because of the topic filter or without a leader
+    forced: BoolArray  # (P,) True where a change doesn't allow the partition to stay as it is
+    bytes_in_per_sec: LongArray  # (P,) what producers write to the leader
+    bytes_out_per_sec: LongArray  # (P,) what consumers read
+    # (B,) weights of the shares of replicas and bytes: capacities, or 1 each if not all are stated
     disk_bytes: LongArray
-    network_bytes_per_sec: LongArray
-    disk_limit_bytes: LongArray
+    network_bytes_per_sec: LongArray  # (B,) the same for leaders and traffic
+    disk_limit_bytes: LongArray  # (B,) the most bytes that a broker may hold after the change, -1 without a limit
     rack_aware: bool
     rebalance: Rebalance
     balance: Balance
-    apart: IntArray
+    apart: IntArray  # (G, T) the side of each topic in each group of `apart`, -1 for none
+    # (G) what the sides of a group don't share: brokers or racks, for all replicas or for leaders
     apart_by: tuple[ApartBy, ...]
     sizes_known: bool = True
-    racks_as_today: bool = False
+    racks_as_today: bool = False  # True if a partition that breaks the rack rule today may stay as uneven as it is
     budget: Budget = field(default_factory=Budget)
     aims: tuple[str, ...] = AIMS
-    scenario_names: tuple[str, ...] = ()
+    scenario_names: tuple[str, ...] = ()  # (G + H) the names of `sweep.scenarios`, then of the busiest hours
+    # (G, P) each scenario's factor for a partition's bytes and traffic, in millionths; None without any
     scenario_ppm: LongArray | None = None
+    # (H, 2, P) bytes/s in and out of a partition in each of the busiest hours; None without any
     scenario_hours: LongArray | None = None
+    # (2, P, 168) bytes/s in and out of a partition in each hour of the week, for judging candidates; None if not known
     week: LongArray | None = None
-    network_limit: LongArray | None = None
+    network_limit: LongArray | None = None  # (B,) each broker's `capacity.network`, -1 if not stated; only with `week`
+    # (P, M + 1) bytes of one replica now and in each coming month; None if growth or all brokers' disks are unknown
     sizes_ahead: LongArray | None = None
+    # (K,) the millionths of all reads that consumers of each rack fetch from the nearest replica (KIP-392), for `week`
+    # only; None: all reads are from leaders
     read_in_racks: LongArray | None = None
-    survive: Survive = "none"
+    survive: Survive = "none"  # what may fail without a partition going offline (`resilience.survive`)
+    # (P,) True where a change has to wait because the budget doesn't pay for it; None: no change waits
     deferred: BoolArray | None = None
+    # (B,) True for brokers that hold replicas but are in no ISR, so can't be elected; None: no broker
     out_of_sync: BoolArray | None = None
+    # (T, B) True where `placement` lets a topic have replicas on a broker; None: no such rules
     allowed: BoolArray | None = None
+    # (B,) True for brokers that get no new replica and may keep today's; None: no broker
     cordoned: BoolArray | None = None
+    # (T, B) a replica of the lowest rank leads a partition. Ranks follow `leader_racks`; brokers to be demoted, and
+    # those that `apart` doesn't let lead, rank highest; None: no such rules
     leader_ranks: IntArray | None = None
+    # (2, B) the most replicas and the most leaders that each broker may have, UNCAPPED if it has no cap; None: no
+    # broker has caps
     caps: LongArray | None = None
+    # (P,) the slot of `together` that a partition is in, -1 for none: one broker should be preferred leader of all
+    # partitions of a slot; None: no groups
     together: IntArray | None = None
 
     @property

@@ -31,20 +31,13 @@ _ROLE_WORDS = {"stays": "stay", "added": "added", "removed": "removed"}
 
 @dataclass(frozen=True)
 class Movement:
-    """The amounts copied between B brokers in N batches, in bytes, or in replicas if sizes are unknown.
+    """The amounts copied between B brokers in N batches, in bytes, or in replicas if sizes are unknown."""
 
-    brokers    ids of the brokers, ascending
-    copied     (B, B) from the row's broker, the leader, to the column's broker
-    received   (N, B) the amount that each broker copies in, in each batch
-    sent       (N, B) the amount that each broker sends
-    held       (N + 1, B) the amount it holds: today, then while each batch runs, with old and new replicas
-    """
-
-    brokers: tuple[int, ...]
-    copied: LongArray
-    received: LongArray
-    sent: LongArray
-    stored: LongArray
+    brokers: tuple[int, ...]  # ids of the brokers, ascending
+    copied: LongArray  # (B, B) from the row's broker, the leader, to the column's broker
+    received: LongArray  # (N, B) the amount that each broker copies in, in each batch
+    sent: LongArray  # (N, B) the amount that each broker sends
+    stored: LongArray  # (N + 1, B) the amount it holds: today, then while each batch runs, with old and new replicas
 
 
 def measure(plan: Plan) -> tuple[str, Callable[[int], str]]:

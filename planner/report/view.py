@@ -73,16 +73,11 @@ Value = str | int | None | Name | Sentence | Quantity | Change | Joined | Strong
 
 @dataclass(frozen=True)
 class Writer:
-    """A renderer's functions that escape texts, shorten them to a number of characters, and highlight them.
+    """A renderer's functions that escape texts, shorten them to a number of characters, and highlight them."""
 
-    name    for a name from the cluster
-    text    for running text, which may contain names
-    strong  highlights a text that one of these returned
-    """
-
-    name: Callable[[str, int], str]
-    text: Callable[[str, int], str]
-    strong: Callable[[str], str]
+    name: Callable[[str, int], str]  # for a name from the cluster
+    text: Callable[[str, int], str]  # for running text, which may contain names
+    strong: Callable[[str], str]  # highlights a text that one of these returned
 
 
 _LONGEST_TEXT = 300
@@ -137,21 +132,14 @@ def sort_key(value: Value) -> str | float:
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """A heading, and the function for a row's value under it.
+    """A heading, and the function for a row's value under it."""
 
-    name     the heading; only a terminal keeps its line break, and then writes it in lowercase
-    numeric  aligned right
-    narrow   the heading on a terminal, if it is another one
-    wide     left out on a terminal, because there is no room
-    grouped  shown once for consecutive rows with the same value
-    """
-
-    name: str
+    name: str  # the heading; only a terminal keeps its line break, and then writes it in lowercase
     value: Callable[[T], Value]
-    numeric: bool = True
-    narrow: str | None = None
-    wide: bool = False
-    grouped: bool = False
+    numeric: bool = True  # aligned right
+    narrow: str | None = None  # the heading on a terminal, if it is another one
+    wide: bool = False  # left out on a terminal, because there is no room
+    grouped: bool = False  # shown once for consecutive rows with the same value
 
     @property
     def heading(self) -> str:
@@ -166,28 +154,19 @@ class Column(Generic[T]):
 
 @dataclass(frozen=True)
 class Table(Generic[T]):
-    """Rows of one kind under columns; a renderer shows as many rows as it has room for, and says what it leaves out.
+    """Rows of one kind under columns; a renderer shows as many rows as it has room for, and says what it leaves out."""
 
-    row       the noun for a row, in the singular
-    name      the table's id on a page; empty if nothing refers to it
-    title     empty if the section's title is enough
-    strong    whether a row is highlighted
-    few       picks at most that many rows, in order, if not all are shown; None: the first rows
-    rest      the text on rows that are left out; None: their count
-    most      the most rows that any renderer shows; None: all
-    sortable  whether readers of a page can sort the table
-    """
-
-    row: str
+    row: str  # the noun for a row, in the singular
     rows: Sequence[T]
     columns: tuple[Column[T], ...]
-    name: str = ""
-    title: str = ""
-    strong: Callable[[T], bool] | None = None
+    name: str = ""  # the table's id on a page; empty if nothing refers to it
+    title: str = ""  # empty if the section's title is enough
+    strong: Callable[[T], bool] | None = None  # whether a row is highlighted
+    # Picks at most that many rows, in order, if not all are shown; None: the first rows
     few: Callable[[Sequence[T], int], Sequence[T]] | None = None
-    rest: Callable[[Sequence[T]], str] | None = None
-    most: int | None = None
-    sortable: bool = False
+    rest: Callable[[Sequence[T]], str] | None = None  # the text on rows that are left out; None: their count
+    most: int | None = None  # the most rows that any renderer shows; None: all
+    sortable: bool = False  # whether readers of a page can sort the table
 
     def shown(self, at_most: int | None) -> Sequence[T]:
         """The rows to show if there is room for `at_most`; None is any number."""
