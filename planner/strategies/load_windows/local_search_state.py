@@ -68,7 +68,8 @@ def returning_rows(placement: SearchPlacement, broker: int, partners: IntArray) 
     search, free = placement.search, ~placement.on[:, broker]
     if search.allowed is not None:
         free &= search.allowed[:, broker]
-    partner_indices, rows = np.nonzero(placement.on[:, partners].T & free)
+    # Of one axis, nonzero places are found several times faster than of two.
+    partner_indices, rows = np.divmod(np.flatnonzero(placement.on.T[partners] & free), len(free))
     is_allowed = placement.racks_allow(rows, partners[partner_indices], broker)
     return PartnerRows(rows[is_allowed], partner_indices[is_allowed])
 
