@@ -38,6 +38,7 @@ _LISTED = re.compile(
     r"^([A-Za-z0-9._-]+): replicas: ([0-9,]+)[.](?: adding: [0-9,]*[.])?(?: removing: ([0-9,]*)[.])?", re.MULTILINE
 )
 _ADDED_AND_REMOVED = re.compile(r"^([A-Za-z0-9._-]+): .* adding: ([0-9,]+)[.] removing: ([0-9,]+)[.]", re.MULTILINE)
+_LISTED_ADDING = re.compile(r"^([A-Za-z0-9._-]+): replicas: [0-9,]+[.] adding: ([0-9,]+)[.]", re.MULTILINE)
 _ADDING = re.compile("Adding Replicas: ([0-9,]+)")
 _REMOVING = re.compile("Removing Replicas: ([0-9,]+)")
 # After a group's name: topic, partition, offset, end offset and lag, then the member, whose name may have spaces. A
@@ -74,10 +75,11 @@ def reassigned(text):
     return dict(sorted(found.items()))
 
 
-def adding(text):
-    """{partition: brokers that it is being copied to} in the output of kafka-topics --describe."""
+def adding(text, listed=""):
+    """{partition: brokers that it is being copied to} in the output of kafka-topics --describe, and of --list."""
     found = {f"{topic}-{number}": _ADDING.search(rest) for topic, number, _, _, _, rest in _PARTITION.findall(text)}
-    return {name: ids(match.group(1)) for name, match in found.items() if match}
+    found = {name: ids(match.group(1)) for name, match in found.items() if match}
+    return {**found, **{name: ids(brokers) for name, brokers in _LISTED_ADDING.findall(listed)}}
 
 
 def topics(text):

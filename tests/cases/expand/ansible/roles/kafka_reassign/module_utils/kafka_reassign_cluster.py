@@ -133,7 +133,7 @@ class Cluster:
             "known": sorted({*guards.offline(described), *guards.out_of_sync(described)}),
             "unmade": new["unmade"] if given["direction"] == "apply" else [],
             "problem": (given["direction"] != "rollback" and guards.never_complete(output.turned_around(listed)))
-            or self.problem(described, running, output.adding(text), new["made_otherwise"], racks),
+            or self.problem(described, running, output.adding(text, listed), new["made_otherwise"], racks),
         }
 
     def problem(self, described, running, adding, made_otherwise, live):

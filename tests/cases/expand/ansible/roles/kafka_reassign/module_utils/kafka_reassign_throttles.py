@@ -190,7 +190,8 @@ class Throttles:
         record = self.record()
         rate = str(self.given["throttle_bytes_per_sec"])
         brokers = {} if record is None else self.live()
-        if all(values.get(output.BROKER_THROTTLES[0], rate) == rate for values in brokers.values()):
+        rates = {values.get(output.BROKER_THROTTLES[0]) for values in brokers.values()} - {None}
+        if not brokers or rates == {rate}:
             return []
         moving = set(output.moving(self.cluster.verified()[1]))
         rows = json.loads(Path(self.given["target"]).read_text())["partitions"]
