@@ -244,3 +244,49 @@ def test_a_dead_preferred_leader_holds_no_rollback_up(tmp_path: Path) -> None:
         assert (elected, 0) == (found["elected"], found["elections"])
         assert ([] == found["said"]) != elected
     assert not changes.elect(Cluster(tmp_path, failed))["elected"]
+
+
+class Throttled:
+    """Throttles of a run that moves topics a and b. Setting them fails if `fails`."""
+
+    def __init__(self, topics: str, fails: bool = False) -> None:
+        self.topics, self.fails = dict.fromkeys(topics), fails
+        self.seen: dict[str, Any] = {}
+
+    def record(self) -> Throttled:
+        """The record, which has the topics."""
+        return self
+
+    def set_rate(self) -> list[str]:
+        """Sets the rate."""
+        if self.fails:
+            raise changes.ToolError("no node")
+        return ["The throttle is 70."]
+
+
+@pytest.mark.parametrize(
+    ("throttled", "configs", "said"),
+    [
+        (Throttled("ab"), "", "Somebody has removed the throttle of what moves. It is set again. The throttle is 70."),
+        (
+            Throttled("ab", fails=True),
+            "",
+            "Somebody has removed the throttle of what moves, and it isn't set again yet: no node",
+        ),
+        (Throttled(""), "", ""),
+        (Throttled("ab"), "leader.replication.throttled.replicas=0:1", ""),
+    ],
+)
+def test_a_throttle_that_somebody_has_removed_is_set_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, throttled: Throttled, configs: str, said: str
+) -> None:
+    """A cancel by hand may remove all throttles. `--tags unthrottle` empties the record too: nothing is set then."""
+    monkeypatch.setattr(changes, "Throttles", lambda cluster: throttled)
+    cluster = Cluster(tmp_path)
+    cluster.wanted_rate = lambda: (70, "")  # type: ignore[attr-defined]
+    text = f"Topic: a\tTopicId: x\tConfigs: \nTopic: b\tTopicId: y\tConfigs: {configs}\n"
+    assert said == " ".join(changes.keep_throttled(cluster, text, None, ["a-0", "b-1"]))
+    assert (70 if said else 50) == cluster.given["throttle_bytes_per_sec"]
+    cluster.given["throttle_bytes_per_sec"] = 0
+    assert [] == changes.keep_throttled(cluster, text, None, ["a-0", "b-1"])
+    assert [] == changes.keep_throttled(Cluster(tmp_path), text, None, [])

@@ -229,17 +229,14 @@ def test_a_batch_has_a_record_although_another_run_has_removed_it(recorded: Path
 def test_throttles_of_a_run_whose_record_is_on_another_host(tmp_path: Path, configs: str, left: int) -> None:
     """Throttles of only this plan's moves are removed, with their brokers' rates. Others count as from before."""
     text = described(next="").replace("Configs: ", f"Configs: {configs}")
-    live = f"Dynamic configs for broker 1 are:\n  {LEADER}=30 sensitive=false\nDynamic configs for broker 9 are:\n"
-    live += f"  {LEADER}=777 sensitive=false\n"
+    live = f"Dynamic configs for broker 1 are:\n{_rate('30')}Dynamic configs for broker 9 are:\n{_rate('777')}"
     answers = {"topics": text, "configs": live}
     cluster = Cluster(tmp_path)
     cluster.given |= {"plan_id": "abc", "throttle_bytes_per_sec": 50, "before": False}
     cluster.lists = lambda: [{"next-0": [1, 2, 4]}, {"next-0": [1, 2]}]  # type: ignore[method-assign]
     cluster.required = lambda tool, *_: answers[tool]  # type: ignore[method-assign]
     said = throttles.Throttles(cluster).begin()
-    assert (0 if left else 1) == len(
-        [each for each in said if each.startswith("Another host's run of this plan throttled")]
-    )
+    assert (0 if left else 1) == sum(each.startswith("Another host's run of this plan throttled") for each in said)
     if not left:
         record = throttles.Record.found(tmp_path, output.topics(text))
         assert {"1": {}, "9": {LEADER: "777"}} == record.brokers
@@ -265,15 +262,18 @@ def test_before_a_batch_the_topic_that_is_done_is_lifted(recorded: Path) -> None
 
 
 def test_a_rate_that_somebody_sets_between_batches_is_put_back_at_the_end(recorded: Path) -> None:
-    """--execute replaces a broker's rate, so it is recorded and told once. The run's own and earlier rates aren't."""
-    brokers = f"Dynamic configs for broker 1 are:\n  {LEADER}=99 sensitive=false\n"
-    brokers += f"Dynamic configs for broker 2 are:\n  {LEADER}=50 sensitive=false\n"
+    """--execute replaces rates, and lists of its topics: they are recorded and told once. Those of runs aren't."""
+    brokers = f"Dynamic configs for broker 1 are:\n{_rate('99')}Dynamic configs for broker 2 are:\n{_rate('50')}"
     seen = described(a="", b="*", next="0:1")
     told = [lifted(Cluster(recorded, brokers), seen) for _ in range(2)]
     puts_back = "This run may replace it, and puts it back at its end."
     assert [[f"Somebody else has set {LEADER}=99 on broker 1 meanwhile. {puts_back}"], []] == told
     record = throttles.Record.found(recorded, output.topics(seen))
     assert [{LEADER: "99"}, {LEADER: "777"}] == [record.desired_broker(each, {LEADER: "50"}) for each in ("1", "2")]
+    told = [lifted(Cluster(recorded), described(a="", b="*", next="*")) for _ in range(2)]
+    assert [[f"Somebody else has set {LEADERS}=* on topic next meanwhile. {puts_back}"], []] == told
+    record = throttles.Record.found(recorded, output.topics(seen))
+    assert {LEADERS: "*"} == record.desired_topic("next", {LEADERS: "0:1"})
 
 
 def test_several_topics_are_lifted_at_once(recorded: Path) -> None:
@@ -290,9 +290,12 @@ def test_several_topics_are_lifted_at_once(recorded: Path) -> None:
 def test_a_new_rate_turns_nothing_around(recorded: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> None:
     """A rollback's move keeps its target at the new rate, because Kafka never completes a reversed move."""
     cluster, executed = Cluster(recorded), []
-    live = f"Dynamic configs for broker 1 are:\n{_rate(before)}"
     listed = "Current partition reassignments:\nnext-0: replicas: 2,1,4. adding: 2. removing: 4.\n"
-    answers = {"configs": live, "topics": described(next="0:1"), "reassign": listed}
+    answers = {
+        "configs": f"Dynamic configs for broker 1 are:\n{_rate(before)}",
+        "topics": described(next="0:1"),
+        "reassign": listed,
+    }
     cluster.given["throttle_bytes_per_sec"] = 80
     monkeypatch.setattr(cluster, "required", lambda tool, *_: answers[tool])
     cluster.verified = lambda: (0, "Reassignment of partition next-0 is still in progress.\n", "")  # type: ignore[attr-defined]
@@ -307,12 +310,11 @@ def test_a_new_rate_is_one_of_log_dirs_too(recorded: Path, monkeypatch: pytest.M
     cluster, target = Cluster(recorded), tmp_path / "target.json"
     row = {"topic": "next", "partition": 0, "replicas": [1, 2], "log_dirs": ["/d2", "any"]}
     target.write_text(json.dumps({"partitions": [row]}))
-    live = f"Dynamic configs for broker 1 are:\n  {LEADER}=50 sensitive=false\n"
+    live = f"Dynamic configs for broker 1 are:\n{_rate('50')}"
     answers = {"configs": live, "topics": described(next="0:1"), "reassign": "No partition reassignments found.\n"}
     cluster.given |= {"throttle_bytes_per_sec": 80, "target": str(target)}
     monkeypatch.setattr(cluster, "required", lambda tool, *_: answers[tool])
-    moving = (0, "Reassignment of replica next-0-1 is still in progress.\n", "")
-    monkeypatch.setattr(cluster, "verified", lambda: moving, raising=False)
+    cluster.verified = lambda: (0, "Reassignment of replica next-0-1 is still in progress.\n", "")  # type: ignore[attr-defined]
     executed: list[list[str]] = []
     monkeypatch.setattr(cluster, "run", lambda argv: executed.append(argv) or (0, "", ""))
     assert ["The throttle is 80 bytes per second from now on."] == throttles.Throttles(cluster).set_rate()
@@ -322,9 +324,7 @@ def test_a_new_rate_is_one_of_log_dirs_too(recorded: Path, monkeypatch: pytest.M
     refused = "Successfully started partition reassignment for next-0\nError: Failed to alter dir for next-0-1\n"
     monkeypatch.setattr(cluster, "run", lambda argv: (1, refused, ""))
     assert f"Somebody else has set {LEADER}=99 on broker 1" in throttles.Throttles(cluster).set_rate()[0]
-    fails = (
-        'Current partition replica assignment\n\n{"version":1}\n\nSave this as the option during rollback\nError: no\n'
-    )
+    fails = 'Current partition replica assignment\n\n{"version":1}\n\nthe option during rollback\nError: no\n'
     monkeypatch.setattr(cluster, "run", lambda argv: (1, fails, ""))
     with pytest.raises(throttles.ToolError, match=r"^the throttle couldn't be changed: Error: no$"):
         throttles.Throttles(cluster).set_rate()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from ansible.module_utils import kafka_reassign_changes as changes
 from ansible.module_utils import kafka_reassign_journal as journal
-from ansible.module_utils import kafka_reassign_output as output
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.kafka_reassign_cluster import Cluster, ToolError
 from ansible.module_utils.kafka_reassign_cordons import cordon
@@ -372,8 +371,8 @@ def look(cluster):
         result.update(cluster.look())
         result["reasons"].update(cluster.operators())
         described, configs = result.pop("described", None), result.pop("configs", None)
-        if configs and given["journal"]:  # A run with --check has none, and changes nothing.
-            result["said"] = Throttles(cluster).lift(described, output.broker_throttles(configs))
+        if described and given["journal"]:  # A run with --check has none, and changes nothing.
+            result["said"] = changes.keep_throttled(cluster, described, configs, result.get("moving"))
     result["throttle_bytes_per_sec"], result["throttle_problem"] = cluster.wanted_rate()
     return result
 

@@ -184,7 +184,7 @@ class Cluster:
         )
         reasons.update(self.limits(output.live_brokers(live)))
         if not self.given["before"]:
-            return {"reasons": reasons}
+            return {"reasons": reasons, "described": text}
         misplaced = output.misplaced(self.of_log_dirs())
         stands = guards.standing(target, origin, described, active, misplaced, self.states())
         pending = stands["pending"]

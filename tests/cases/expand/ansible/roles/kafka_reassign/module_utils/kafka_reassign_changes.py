@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from ansible.module_utils import kafka_reassign_output as output
-from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, STARTED, refused, shortened
+from ansible.module_utils.kafka_reassign_cluster import NO_BROKER, STARTED, ToolError, refused, shortened
 from ansible.module_utils.kafka_reassign_throttles import Throttles
 
 # Kafka moves the other partitions, if there are any. The tool says this of those that it refused.
@@ -54,6 +54,29 @@ def start(cluster):
     if code == 0 and STARTED in out:
         return {"started": True, "changed": True, **_said("")}
     return _not_started(cluster, out, err)
+
+
+def keep_throttled(cluster, described, configs, moving):
+    """Before a batch, lift the throttles of topics that are done. While one moves, throttle it again if that is gone.
+
+    Kafka's tool removes the throttles of all brokers if somebody cancels a single partition without
+    --preserve-throttles. `--tags unthrottle` also removes the record of the topics: then nothing is set again.
+    """
+    throttles, given = Throttles(cluster), cluster.given
+    if configs:
+        return throttles.lift(described, output.broker_throttles(configs))
+    if not moving or not given["throttle_bytes_per_sec"]:
+        return []
+    throttles.seen = output.topics(described)
+    topics, record = output.by_topic(moving).keys() & throttles.seen.keys(), throttles.record()
+    if record is None or any(throttles.seen[each][1] for each in topics) or not topics <= record.topics.keys():
+        return []
+    given["throttle_bytes_per_sec"] = cluster.wanted_rate()[0]
+    try:
+        said = throttles.set_rate()
+    except ToolError as error:
+        return [f"Somebody has removed the throttle of what moves, and it isn't set again yet: {error}"]
+    return ["Somebody has removed the throttle of what moves. It is set again.", *said] if said else []
 
 
 def _not_started(cluster, out, err):

@@ -176,6 +176,15 @@ def lists(text):
     return {f"{each['topic']}-{each['partition']}": each["replicas"] for each in json.loads(text)["partitions"]}
 
 
+def by_topic(names):
+    """{topic: numbers of its partitions} from the names of partitions."""
+    found = {}
+    for name in names:
+        topic, _, number = name.rpartition("-")
+        found.setdefault(topic, []).append(int(number))
+    return found
+
+
 def arriving(target, origin):
     """{broker: partitions that it gets a replica of}, from the replica lists of two reassignment files."""
     found = {}

@@ -123,7 +123,7 @@ class Throttles:
 
     def begin(self):
         """Record the existing throttles before this run sets its own. Returns sentences on them."""
-        moved = self.moved()
+        moved = output.by_topic(self.cluster.lists()[0])
         described = self.described() if moved else {}
         record = Record.found(self.folder, described)
         left = record is not None
@@ -204,7 +204,7 @@ class Throttles:
             if running.get(name, each["replicas"]) != each["replicas"]:
                 rows[name] = {key: each[key] for key in ("topic", "partition")} | {"replicas": running[name]}
         record.see(brokers, {}, {})
-        said = self.kept(record, brokers)
+        said = self.kept(record, brokers, self.topics_of(record))
         record.add_rate(rate)
         record.save()
         options = ["--execute", "--additional", "--throttle", rate]
@@ -279,24 +279,28 @@ class Throttles:
             return []
         record.forget_recreated(self.seen)
         starting = {name.rpartition("-")[0] for name in self.cluster.lists()[0]}
-        topics = {each: values for each, values in self.topics_of(record).items() if each not in starting}
+        seen = self.topics_of(record)
+        topics = {each: values for each, values in seen.items() if each not in starting}
         changing = [each for each, values in topics.items() if values != record.desired_topic(each, values)]
         try:
             record.see(brokers, {}, {})
-            said = self.kept(record, brokers)
+            said = self.kept(record, brokers, {each: seen[each] for each in seen.keys() & starting})
             return said + (self.put_back(record, brokers if changing[1:] else {}, topics, []) if changing else [])
         except ToolError as error:
             return [f"The throttles of topics that are done stay until the end of the run: {error}"] if changing else []
 
-    def kept(self, record, brokers):
-        """Record what somebody else has set on brokers since, because this run may replace it. Returns sentences."""
-        found = {each: new for each, values in sorted(brokers.items()) if (new := record.changed(each, values))}
-        for each in found:
-            record.brokers[each] = record.desired_broker(each, brokers[each])
-        if found:
+    def kept(self, record, brokers, topics):
+        """Record what somebody else has set on these since, because this run may replace it. Returns sentences."""
+        found = {f"broker {each}": record.changed(each, values) for each, values in sorted(brokers.items())}
+        found.update({f"topic {each}": record.changed_on_topic(each, topics[each]) for each in sorted(topics)})
+        for each, values in brokers.items():
+            record.brokers[each] = record.desired_broker(each, values)
+        for each, values in topics.items():
+            record.topics[each]["configs"] = record.desired_topic(each, values)
+        if any(found.values()):
             record.save()
         rest = "meanwhile. This run may replace it, and puts it back at its end."
-        return [f"Somebody else has set {_said(new)} on broker {each} {rest}" for each, new in found.items()]
+        return [f"Somebody else has set {_said(new)} on {each} {rest}" for each, new in found.items() if new]
 
     def topics_of(self, record):
         """{topic: its throttles now} of the record's topics that still exist and that nobody else moves."""
@@ -376,14 +380,6 @@ class Throttles:
     def live(self):
         """{broker: throttles} of the live brokers."""
         return output.broker_throttles(self.cluster.required("configs", "--describe", "--entity-type", "brokers"))
-
-    def moved(self):
-        """{topic: numbers of the partitions that the plan moves}."""
-        found = {}
-        for name in self.cluster.lists()[0]:
-            topic, _, number = name.rpartition("-")
-            found.setdefault(topic, []).append(int(number))
-        return found
 
     def record(self):
         """The record of this cluster, or None. Runs no tool if the folder has no record at all."""
