@@ -154,6 +154,35 @@ def test_a_batch_of_which_kafka_refuses_a_part_is_no_batch_that_was_not_started(
     assert said == found["said_by_kafka"]
 
 
+@pytest.mark.parametrize(
+    ("code", "out", "said"),
+    [
+        (
+            1,
+            "Error: Error reassigning partition(s):\na-0: Call(callName=x, tries=1) timed out at 7\na-1: refused",
+            "Error: ",
+        ),
+        (
+            1,
+            "Error: Error reassigning partition(s):\na-0: The request timed out.\na-1: The request timed out.",
+            "Error: ",
+        ),
+        (-9, "", "Kafka's tool ended with exit code -9"),
+        (
+            143,
+            "Current partition replica assignment\n\n{}\n\nSave this to use as the option during rollback\n",
+            "Kafka's",
+        ),
+    ],
+)
+def test_a_start_without_an_answer_may_be_one(tmp_path: Path, code: int, out: str, said: str) -> None:
+    """If the tool was killed, or the controller gave no answer, partitions may move: it doesn't count as refused."""
+    found = changes.start(Cluster(tmp_path, (code, out, "")))
+    assert (False, True) == (found["started"], found["changed"])
+    assert "said_by_kafka" not in found
+    assert found["msg"].startswith(said)
+
+
 def test_a_batch_that_kafka_refuses_whole_was_not_started(tmp_path: Path) -> None:
     """If Kafka refuses every partition, for example for lack of an ACL, nothing moves."""
     out = (

@@ -14,6 +14,10 @@ from ansible.module_utils.kafka_reassign_throttles import Throttles
 # Kafka moves the other partitions, if there are any. The tool says this of those that it refused.
 _IN_PART = "Error reassigning partition"
 _REFUSED = re.compile(r"^(?:Error: )?(\S+-\d+): ", re.MULTILINE)
+# The tool asked the controller, and got no answer in time.
+_NO_ANSWER = re.compile(r"^(?:Error: )?\S+-\d+: .*(?:request|[)]) timed out", re.MULTILINE)
+# Shells give a command that a signal ended an exit code above this one.
+_SIGNALED = 128
 _ELECTED = "Successfully completed leader election"
 _NOT_ELECTED = re.compile(r"for partition: (\S+): (?:[\w.$]+: )?(.+?)\.?$", re.MULTILINE)
 # A broker older than Kafka 4.1 says this, whatever the tool's release. Then nothing was started.
@@ -39,9 +43,9 @@ def start(cluster):
     throttle, options = ["--throttle", rate] if rate else [], []
     if given["down_brokers"]:
         if throttle:
-            _, out, err = cluster.run([*execute, *throttle])
+            code, out, err = cluster.run([*execute, *throttle])
             if STARTED not in out and NO_BROKER not in out + err:
-                return _not_started(cluster, out, err)
+                return _not_started(cluster, code, out, err)
         throttle = ["--additional"]
     if given["with_log_dirs"]:
         options += ["--timeout", _LOG_DIRS_MILLIS]
@@ -53,7 +57,7 @@ def start(cluster):
     code, out, err = run_newer(cluster, execute + throttle + options + given["execute_options"], keeps, [])
     if code == 0 and STARTED in out:
         return {"started": True, "changed": True, **_said("")}
-    return _not_started(cluster, out, err)
+    return _not_started(cluster, code, out, err)
 
 
 def keep_throttled(cluster, described, configs, moving):
@@ -79,9 +83,19 @@ def keep_throttled(cluster, described, configs, moving):
     return ["Somebody has removed the throttle of what moves. It is set again.", *said] if said else []
 
 
-def _not_started(cluster, out, err):
-    """What --execute says when it fails; `partly` if it has started moves of partitions that Kafka didn't refuse."""
+def _not_started(cluster, code, out, err):
+    """What --execute says when it fails; `partly` if it has started moves of partitions that Kafka didn't refuse.
+
+    If the tool was killed, or the controller's answer is lost, Kafka may move the partitions all the same. Then the
+    result has no `said_by_kafka`, as without an answer of the admin host.
+    """
     said = out + err
+    if code < 0 or code > _SIGNALED or _NO_ANSWER.search(said):
+        return {
+            "started": False,
+            "changed": True,
+            "msg": refused(out, err) or f"Kafka's tool ended with exit code {code}",
+        }
     others = set(cluster.lists()[0]) - set(_REFUSED.findall(said))
     partly = STARTED in said or (_IN_PART in said and bool(others))
     return {"started": False, "changed": partly, **_said(refused(out, err)), **({"partly": True} if partly else {})}
