@@ -71,7 +71,8 @@ def test_log_dirs_are_there_and_have_no_error() -> None:
     rows = (
         '{"logDir":"/a","error":null,"partitions":[]},{"logDir":"/b","error":"KafkaStorageException","partitions":[]}'
     )
-    usable = output.usable_dirs(f'Querying\n{{"version":1,"brokers":[{{"broker":1,"logDirs":[{rows}]}}]}}\n')
+    warned = '{"level":"WARN","message":"Connection to node 4 could not be established."}'
+    usable = output.usable_dirs(f'Querying\n{warned}\n{{"version":1,"brokers":[{{"broker":1,"logDirs":[{rows}]}}]}}\n')
     assert {1: ["/a"]} == usable
     assert "" == guards.unusable_dirs({"1": ["/a"]}, usable)
     said = guards.unusable_dirs({"1": ["/b", "/a"], "2": ["/a"]}, usable)

@@ -17,10 +17,10 @@ LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replicat
 
 
 def test_brokers_throttles_are_read_from_what_kafka_prints() -> None:
-    """Kafka 4.3's lines give every live broker's own throttles, and no cluster default."""
+    """Kafka 4.3's lines give every live broker's own throttles, and no cluster default. Warnings may be in between."""
     text = (
         "Dynamic configs for broker 1 are:\n"
-        "Dynamic configs for broker 2 are:\n"
+        "Dynamic configs for broker 2 are:\n[2026-11-30 03:00:00,123] WARN Connection to node 4 failed.\n"
         "  listener.name.internal.ssl.keystore.password=null sensitive=true synonyms={}\n"
         f"  {LEADER}=777 sensitive=false synonyms={{DYNAMIC_BROKER_CONFIG:{LEADER}=777}}\n"
         "Default configs for brokers in the cluster are:\n"

@@ -19,7 +19,8 @@ _PARTITION = re.compile(
     r"^\s+Topic: (\S+)\s+Partition: ([0-9]+)\s+Leader: (\S+)\s+Replicas: ([0-9,]*)\s+Isr: ([0-9,]*)(.*)$", re.MULTILINE
 )
 _TOPIC = re.compile(r"^Topic: (\S+)\s(?:.*\bTopicId: (\S+))?.*?\bConfigs:[ \t]*(.*)$", re.MULTILINE)
-_BROKER_CONFIGS = re.compile(r"^Dynamic configs for broker ([0-9]+) are:$")
+# Between these lines there may be warnings, if the operator's log4j settings send them to stdout.
+_BROKER_CONFIGS = re.compile(r"^(?:Dynamic configs for broker ([0-9]+)|Default configs for .*) are:$")
 _CONFIG = re.compile(r"^\s+([a-z][a-zA-Z.]*)=(\S*) sensitive=false")
 _MOVING = re.compile(
     r"Reassignment of (?:partition ([A-Za-z0-9._-]+)|replica ([A-Za-z0-9._-]+)-[0-9]+) is still in progress"
@@ -107,9 +108,7 @@ def broker_throttles(text, keys=BROKER_THROTTLES):
         head, config = _BROKER_CONFIGS.match(line), _CONFIG.match(line)
         if head:
             broker = head.group(1)
-            found[broker] = {}
-        elif not line.startswith(" "):
-            broker = None
+            found.update({broker: {}} if broker else {})
         elif broker is not None and config and config.group(1) in keys:
             found[broker][config.group(1)] = config.group(2)
     return found
@@ -204,7 +203,7 @@ def usable_dirs(text):
 
 
 def _log_dirs(text):
-    rows = [line for line in text.splitlines() if line.startswith("{")]
+    rows = [line for line in text.splitlines() if line.startswith("{") and '"brokers":' in line]
     return json.loads(rows[0])["brokers"] if rows else None
 
 
