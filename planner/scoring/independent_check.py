@@ -27,15 +27,24 @@ from planner.model.rack_spread import as_even_as_today, uneven_racks
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that one partition breaks; the message names the value seen and what is allowed."""
+    """A rule that one partition breaks; the message names the value seen and what is allowed.
+
+    `reason` is worded instead of the rule where that is kept for another reason than its name says.
+    """
 
     rule: str
     topic: str
     partition: int
     message: str
+    reason: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}: {self.rule}: {self.message}"
+        return f"{self.topic}-{self.partition}: {self.text}"
+
+    @property
+    def text(self) -> str:
+        """What is broken, the value seen and what is allowed."""
+        return f"{self.reason or self.rule}: {self.message}"
 
 
 def check(problem: Problem, assignment: IntArray, at_most: int = 20) -> tuple[Violation, ...]:
@@ -199,5 +208,8 @@ def _violation(problem: Problem, rule: str, row: int, replicas: IntArray) -> Vio
         "unforced move": f"{today} (changes.rebalance: {problem.rebalance})",
         "min.insync.replicas": f"at least min.insync.replicas = {problem.min_insync[row]} replicas",
     }[rule]
+    reason = None
+    if rule == "excluded topic" and problem.leaders[row] < 0:
+        reason, allowed = "partition without a leader", f"{today}, because no change requires that it moves"
     topic, partition = problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row])
-    return Violation(rule, topic, partition, f"replicas {_ids(problem, replicas)}; allowed: {allowed}")
+    return Violation(rule, topic, partition, f"replicas {_ids(problem, replicas)}; allowed: {allowed}", reason)

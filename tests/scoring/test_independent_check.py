@@ -70,6 +70,14 @@ def test_excluded_topics_stay() -> None:
     assert (Violation("excluded topic", "other", 0, expected),) == found
 
 
+def test_a_partition_without_a_leader_is_not_called_an_excluded_topic() -> None:
+    """No filter keeps it where it is: there is nothing to copy from."""
+    problem = problem_of(RACKS, TODAY, leaders={"other": [None]})
+    (found,) = check(problem, assignment_of(problem, [(1, 3), (3, 5), (1, 4)]))
+    moved = "replicas [1, 4]; allowed: today's [2, 4], because no change requires that it moves"
+    assert f"other-0: partition without a leader: {moved}" == str(found)
+
+
 def test_excluded_topics_are_not_blamed_for_todays_racks() -> None:
     """A topic that may not move is no violation on one rack, because no plan could change that."""
     problem = problem_of(RACKS, {"kept": [(1, 2)], "t": [(1, 3)]}, topics=TopicFilter(exclude=("kept",)))
