@@ -154,7 +154,7 @@ def _option_row(case: GrowthCase, row: CaseRow, fewest_cases: Mapping[str, str])
     fullest = None
     if is_planned:
         has_limit = case.disk_limit_bytes > 0
-        percent = 100 * np.array(row["size_bytes"], dtype=np.int64)[has_limit] / case.disk_limit_bytes[has_limit]
+        percent = 100 * np.array(row["size_bytes"], dtype=np.float64)[has_limit] / case.disk_limit_bytes[has_limit]
         fullest = round(float(percent.max()), 2) if has_limit.any() else None
     return GrowthOptionRow(
         **structs.asdict(_first_limit(case, row)),

@@ -79,6 +79,18 @@ def test_the_fewest_brokers_that_last_are_marked():
     assert all(not each["holds"] for each in found["options"] if each["added"] < fewest["added"])
 
 
+def test_brokers_of_hundreds_of_petabytes_are_full_to_a_percentage_above_zero():
+    """A hundred times their bytes doesn't fit into 64 bits."""
+    spec = doubling(2**58)
+    topics = tuple(
+        replace(topic, partitions=tuple(replace(each, size_bytes=2**50) for each in topic.partitions))
+        for topic in spec.cluster.topics
+    )
+    spec = replace(spec, cluster=replace(spec.cluster, topics=topics))
+    found = told(replace(spec, growth=replace(spec.growth, classes=(BrokerClass("big", 2**59),))), 7)
+    assert min(each["fullest_percent"] for each in found["options"]) > 0
+
+
 def test_why_a_topic_grows_is_told_with_its_bytes():
     """A topic with writes grows to its retention, other topics grow by their rate; bytes are stated for both."""
     (kept,) = told(rated([("retention.ms", "60000"), ("segment.bytes", "1")], size=50, bytes_in=1, ppm=0))["topics"]
