@@ -114,7 +114,7 @@ def _total_size(document: SpecDocument) -> Iterator[PathFinding]:
     total = sum(row.size_bytes * max(len(row.replicas), targets) for row in rows)
     if total > LARGEST:
         path = ("cluster", "state", "sizes") if document.get("cluster", "state") else ("cluster", "topics")
-        yield path, f"all replicas together have {total} bytes; allowed: {LARGEST}"
+        yield path, f"all replicas together have {total} bytes if every broker gets one of each; allowed: {LARGEST}"
     for index, scenario in enumerate(growth(document)):
         if total * scenario.factor > LARGEST:
             message = f"all replicas together would have more than {LARGEST} bytes; allowed: a smaller factor"

@@ -71,7 +71,7 @@ CASES: list[Case] = [
         "sizes_beyond_64_bits",
         line(9, "        - {replicas: [1, 2], size: 7EiB}"),
         "5:3 cluster.topics",
-        "all replicas together have",
+        f"all replicas together have {21 * 2**60 + 36 * 2**30} bytes if every broker gets one of each",
     ),
     # brokers to add, remove and replace
     (
