@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 import scipy  # its parts are imported where they are first used: most commands use none
 
-from planner.model.problem import BoolArray, IntArray, Problem
+from planner.model.problem import DEMOTED, BoolArray, IntArray, Problem
 from planner.scoring.windows import Windows
 from planner.strategies.flow.placement import matrix
 from planner.strategies.flow.placement_network import Layout
@@ -101,6 +101,7 @@ class CommonLeaderProgram:
             low[of_topic > in_slots] = -np.inf
             table.add(np.stack([low, high]), (cells.ravel(), columns + by_slot.ravel(), 1.0))
         reachable = np.ones(shape, dtype=bool) if layout.reachable is None else layout.reachable
+        cls._add_ranks(table, problem, layout, slots)
         upper = np.concatenate([reachable.ravel(), cls._may_lead(problem, layout, slots).ravel()])
         extended = table.program(
             np.concatenate([base.program.costs, np.zeros(len(of_slots))]), upper.astype(np.float64)
@@ -123,8 +124,10 @@ class CommonLeaderProgram:
             may_lead &= ~problem.out_of_sync[layout.targets]
         if problem.leader_ranks is not None:
             ranks = problem.leader_ranks[:, layout.targets]
-            is_lowest = ranks == ranks.min(axis=1, keepdims=True)
-            np.logical_and.at(may_lead, slots[rows], is_lowest[layout.topics[rows]])
+            able = ranks == ranks.min(axis=1, keepdims=True)
+            if CommonLeaderProgram._later(problem, layout, slots) is not None:
+                able |= ranks < DEMOTED
+            np.logical_and.at(may_lead, slots[rows], able[layout.topics[rows]])
         # A partition that may not move keeps its preferred leader.
         number_of = dict(zip(problem.slot_of[layout.rows[rows]].tolist(), slots[rows].tolist(), strict=True))
         others = (problem.slot_of >= 0) & ~np.isin(np.arange(problem.rows), layout.rows)
@@ -132,6 +135,31 @@ class CommonLeaderProgram:
             if (slot := number_of.get(int(problem.slot_of[row]))) is not None:
                 may_lead[slot] &= layout.targets == problem.replicas[row, 0]
         return may_lead
+
+    @staticmethod
+    def _later(problem: Problem, layout: Layout, slots: IntArray) -> BoolArray | None:
+        """(R, Bt, Bt): for each row of a slot, True if the second broker should lead only without the first; None where
+        all brokers of each topic that may lead have one rank, and if that is too much for a program.
+        """
+        rows = np.flatnonzero(slots >= 0)
+        if problem.leader_ranks is None or len(rows) * len(layout.targets) ** 2 > TOGETHER_CELLS // TOGETHER_RANKS:
+            return None
+        ranks = problem.leader_ranks[:, layout.targets][layout.topics[rows]]
+        later: BoolArray = (ranks[:, :, None] < ranks[:, None, :]) & (ranks[:, None, :] < DEMOTED)
+        return later if later.any() else None
+
+    @staticmethod
+    def _add_ranks(table: ProgramRows, problem: Problem, layout: Layout, slots: IntArray) -> None:
+        """A broker leads a slot only if none of its rows has a replica on a broker that should lead before it."""
+        if (later := CommonLeaderProgram._later(problem, layout, slots)) is None:
+            return
+        width = len(layout.targets)
+        rows, first, second = np.nonzero(later)
+        rows = np.flatnonzero(slots >= 0)[rows]
+        on_first, indices = np.unique(rows * width + first, return_inverse=True)
+        bounds = np.stack([np.full(len(on_first), -np.inf), np.ones(len(on_first))])
+        leads = slots.size * width + slots[rows] * width + second
+        table.add(bounds, (np.arange(len(on_first)), on_first, 1.0), (indices, leads, 1.0))
 
     def _solve_split(self) -> Solution | None:
         """The optimum with split shares; None if there is none, or if it takes too many steps."""

@@ -12,7 +12,7 @@ from clusters import balance_of, no_racks, spec_of
 
 from planner.model.build_problem import build
 from planner.model.cluster import Broker
-from planner.model.document_fields import PlacementRuleRow
+from planner.model.document_fields import LeaderRacksRow, PlacementRuleRow
 from planner.model.problem import Problem, led_by_several
 from planner.model.spec import Changes, Spec, TopicFilter
 from planner.plan import bound_json
@@ -189,6 +189,24 @@ def test_common_brokers_keep_rules_on_leaders_and_placement() -> None:
     for each in (demoted, replace(demoted, placement=sets)):
         _, solution, _ = planned(each)
         assert 0 not in solution.assignment[:, 0].tolist()
+
+
+def test_no_replica_moves_to_get_a_common_broker_into_a_preferred_rack() -> None:
+    """Without a replica in rack a, partitions are led elsewhere: the smallest moves; with one, that rack's leads."""
+    racks = {1: "a", 2: "b", 3: "c", 4: "a"}
+    lists = {"orders": [(2,), (1, 2)], "clicks": [(3,), (3, 2)]}
+    spec = spec_of(
+        racks,
+        lists,
+        sizes={"orders": [10, 10], "clicks": [1, 2]},
+        together=(NAMES,),
+        leader_racks=(LeaderRacksRow("*", ("a",)),),
+        balance=balance_of("none", "none", "none"),
+    )
+    _, solution, copied = planned(spec)
+    assert 1 + 2 == copied
+    leaders = [racks[broker + 1] for broker in solution.assignment[:, 0].tolist()]
+    assert ["b", "a", "b", "a"] == leaders
 
 
 def test_no_program_where_only_what_must_moves_or_for_other_balances_of_large_clusters() -> None:
