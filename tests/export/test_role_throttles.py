@@ -13,6 +13,7 @@ from role_files import loaded
 output, throttles = loaded("module_utils/kafka_reassign_output"), loaded("module_utils/kafka_reassign_throttles")
 
 LEADER, FOLLOWER = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+NO_THROTTLE = "This run has no throttle: that of an earlier run is taken off."
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 
 
@@ -38,11 +39,8 @@ def test_topics_throttles_are_read_from_what_kafka_prints() -> None:
         "Topic: plain\tTopicId: uGmY\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: \n"
         "Topic: old\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: segment.bytes=1073741824\n"
     )
-    assert {
-        "orders": ("1xes", {LEADERS: "0:1,0:2,1:3", FOLLOWERS: "*"}),
-        "plain": ("uGmY", {}),
-        "old": ("", {}),
-    } == output.topics(text)
+    orders = {LEADERS: "0:1,0:2,1:3", FOLLOWERS: "*"}
+    assert {"orders": ("1xes", orders), "plain": ("uGmY", {}), "old": ("", {})} == output.topics(text)
 
 
 def test_a_describe_says_what_is_reassigned() -> None:
@@ -154,8 +152,7 @@ class Cluster:
         target.write_text('{"partitions": [{"topic": "next", "partition": 0, "replicas": [4]}]}')
         self.given = {"journal_dir": str(tmp_path), "target": str(target), "origin": ""}
         self.given["tools"] = self.tools = {"reassign": ["reassign"]}
-        self.brokers, self.fails = brokers, fails
-        self.calls: list[list[str]] = []
+        self.brokers, self.fails, self.calls = brokers, fails, list[list[str]]()
 
     def lists(self) -> list[dict[str, list[int]]]:
         """The lists of the next batch."""
@@ -341,7 +338,10 @@ def test_throttles_that_cannot_be_lifted_now_stay(recorded: Path) -> None:
     assert [] == moving.calls
 
 
-def test_throttles_that_a_broker_shows_late_are_put_back_too(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("ask", "said"), [("restore", {"said": [], "moving": []}), ("set_rate", [NO_THROTTLE])])
+def test_throttles_that_a_broker_shows_late_are_put_back_too(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, ask: str, said: object
+) -> None:
     """The first answer is older than the batch. The second reading finds its throttles, the third finds none."""
     monkeypatch.setattr(throttles, "_APART_SECONDS", 0)
     behind, informed, right = ([described(a=a, b=b, next="")] for a, b in (("", "*"), ("0:1", "0:1"), ("", "*")))
@@ -356,8 +356,8 @@ def test_throttles_that_a_broker_shows_late_are_put_back_too(recorded: Path, mon
 
     monkeypatch.setattr(cluster, "required", required)
     # Finding the record needs the topics' ids, which takes the first answer.
-    cluster.given["although_moving"] = False
-    assert {"said": [], "moving": []} == throttles.Throttles(cluster).restore()
+    cluster.given |= {"although_moving": False, "throttle_bytes_per_sec": 0}
+    assert said == getattr(throttles.Throttles(cluster), ask)()
     assert [] == list(recorded.glob("throttles-*"))
     altered = [call[5:] for call in cluster.calls if "--alter" in call]
     assert [

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
-from faults import MEGABYTE, SLOWLY, expansion
+from faults import MEGABYTE, SLOWLY, await_move, expansion
 from operator_at_work import Lists, Operator, Plan
 
 # Numbers of tasks before the signal, one in each half of the run. Random moments and all signals take half an hour.
@@ -49,9 +49,9 @@ class Begun:
         operator.await_true(lambda: len(BEFORE) == len(operator.throttles().splitlines()), "the throttles from before")
         return Begun(plan, operator.throttles(), operator.replicas() | plan.replicas)
 
-    def resume(self, operator: Operator) -> None:
+    def resume(self, operator: Operator, *options: str) -> None:
         """Run the playbook again: it applies the plan, loses nothing, and puts the throttles back."""
-        run = self.plan.playbooks.play("apply")
+        run = self.plan.playbooks.play("apply", *options)
         assert 0 == run.code, run.output
         operator.await_equal(self.wanted, operator.replicas)
         assert [] == operator.moving()
@@ -76,6 +76,14 @@ def test_run_ended_after_so_many_tasks_is_resumed(operator: Operator, tasks: int
         running.process.send_signal(ended_by)
         running.process.wait(60)
     begun.resume(operator)
+
+
+def test_a_run_without_a_throttle_takes_off_that_of_the_interrupted_one(operator: Operator) -> None:
+    """What still moves does so at full speed, and the throttles from before are put back."""
+    begun = Begun.on(operator)
+    with begun.plan.playbooks.playing("apply", *SLOWLY):
+        await_move(operator)
+    begun.resume(operator, "-e", "kafka_reassign_throttle_bytes_per_sec=0", "-e", "kafka_reassign_wait_seconds=60")
 
 
 @dataclass

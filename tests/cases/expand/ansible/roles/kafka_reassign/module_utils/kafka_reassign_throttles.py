@@ -188,6 +188,9 @@ class Throttles:
         reversed: a replica that is being added and isn't in the new list stays one to be added.
         """
         record = self.record()
+        if record and not self.given["throttle_bytes_per_sec"]:
+            self.given["although_moving"] = True
+            return [*self.restore()["said"], "This run has no throttle: that of an earlier run is taken off."]
         rate = str(self.given["throttle_bytes_per_sec"])
         brokers = {} if record is None else self.live()
         rates = {values.get(output.BROKER_THROTTLES[0]) for values in brokers.values()} - {None}
