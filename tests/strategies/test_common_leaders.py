@@ -248,6 +248,17 @@ def test_caps_on_leaders_are_kept_or_refused() -> None:
         solved(capped(1, 1))
 
 
+def test_where_replicas_may_not_move_for_a_cap_the_refusal_says_what_lets_them() -> None:
+    """Broker 2 has both replicas and may lead one of them; only `rebalance: all` moves the second one to broker 1."""
+    spec = spec_of(no_racks(1, 2), {"orders": [(1, 2)], "clicks": [(2,)]}, together=(NAMES,))
+    brokers = (spec.cluster.brokers[0], replace(spec.cluster.brokers[1], max_leaders=1))
+    spec = replace(spec, cluster=replace(spec.cluster, brokers=brokers))
+    _, solution, _ = solved(spec)
+    assert [0, 0] == solution.assignment[:, 0].tolist()
+    with pytest.raises(InfeasibleError, match=r"allowed: a higher cap, or changes\.rebalance: all"):
+        solved(replace(spec, changes=Changes(rebalance="none")))
+
+
 def test_a_slot_moves_where_the_broker_that_has_it_leads_enough() -> None:
     """Broker 1 has both slots and may lead one of them."""
     spec = spec_of(no_racks(1, 2), {name: [(1,)] * 2 for name in NAMES}, together=(NAMES,))
