@@ -26,7 +26,7 @@ from planner.strategies.flow import min_cost_flow
 from planner.strategies.leaders import Choices, least_above_caps, network
 from planner.strategies.work_limits import COMMON_LEADER_PARTNERS
 
-OVER_CAPS = "together: no choice of common leaders keeps max_leaders; allowed: a higher cap, or changes.rebalance: all"
+OVER_CAPS = "together: no choice of common leaders keeps max_leaders (rebalance: all moves more); allowed: a higher cap"
 
 
 def led_together(problem: Problem, assignment: IntArray, windows: Windows) -> tuple[IntArray, IntArray]:
