@@ -53,6 +53,9 @@ def common_brokers(problem: Problem, replicas: IntArray) -> tuple[IntArray, IntA
     able = may_lead(problem, replicas, rows)
     if problem.leader_ranks is not None:
         able &= replica_ranks(problem, problem.leader_ranks, replicas[rows], rows) < NEVER_LEADS
+    if problem.allowed is not None:
+        # A replica that `placement` takes away leads nothing.
+        able &= problem.allowed[problem.topic_of[rows][:, None], replicas[rows]]
     able = np.where(problem.movable[rows, None], able, is_first)
     indices, columns = np.nonzero(able)
     keys, counts = np.unique(

@@ -7,8 +7,10 @@ from dataclasses import replace
 from clusters import no_racks, problem_of, spec_of
 
 from planner.model.build_problem import build
+from planner.model.document_fields import PlacementRuleRow
 from planner.model.spec import Changes, TopicFilter
 from planner.model.together import common_brokers, without_common_broker
+from planner.strategies.optimum import solve
 
 GROUP = (("orders", "clicks"),)
 STAYS = Changes(rebalance="none")
@@ -30,6 +32,17 @@ def test_topics_that_are_deleted_are_in_no_slot() -> None:
     gone = tuple(replace(topic, deleting=topic.name == "clicks") for topic in spec.cluster.topics)
     problem = build(replace(spec, cluster=replace(spec.cluster, topics=gone)))
     assert [-1, -1] == problem.slot_of.tolist()
+
+
+def test_a_broker_that_placement_takes_from_a_topic_is_no_common_broker() -> None:
+    """Broker 2 has both today, and orders may not stay there: clicks is forced to follow, whatever may move."""
+    rules = (PlacementRuleRow("orders", "set", (1, 3), exclusive=False),)
+    lists = {"orders": [(2, 3)], "clicks": [(2,)]}
+    problem = problem_of(no_racks(1, 2, 3), lists, together=GROUP, placement=rules, changes=STAYS)
+    assert 0 == len(common_brokers(problem, problem.replicas)[1])
+    assert problem.forced.all()
+    solved = solve(problem, problem.balance).assignment
+    assert 1 == len(set(solved[:, 0].tolist()))
 
 
 def test_common_brokers_have_a_replica_of_each_partition() -> None:
