@@ -105,7 +105,7 @@ def _reassign(options: dict[str, str], cluster: dict[str, Any]) -> int:
         return _verify(given, cluster, preserve="--preserve-throttles" in options)
     if "--cancel" in options:
         return _cancel(given, cluster["partitions"])
-    return _execute(given, cluster, options.get("--throttle"))
+    return _execute(given, cluster, options.get("--throttle"), additional="--additional" in options)
 
 
 def _list_brokers(brokers: list[int], racks: dict[str, str]) -> int:
@@ -310,8 +310,8 @@ def _cancel(given: dict[str, list[int]], partitions: dict[str, Any]) -> int:
     return 0
 
 
-def _execute(given: dict[str, list[int]], cluster: dict[str, Any], throttle: str | None) -> int:
-    if any(p.get("target") for p in cluster["partitions"].values()):
+def _execute(given: dict[str, list[int]], cluster: dict[str, Any], throttle: str | None, *, additional: bool) -> int:
+    if not additional and any(p.get("target") for p in cluster["partitions"].values()):
         _say("Cannot execute because there is an existing partition assignment.")
         return 1
     if throttle and cluster.get("times_out"):
@@ -322,7 +322,8 @@ def _execute(given: dict[str, list[int]], cluster: dict[str, Any], throttle: str
         return 1
     cluster["throttle"] = throttle
     for name, replicas in given.items():
-        cluster["partitions"][name] |= {"target": replicas, "polls": cluster["polls"]}
+        if cluster["partitions"][name].get("target") != replicas:
+            cluster["partitions"][name] |= {"target": replicas, "polls": cluster["polls"]}
     _say("Current partition replica assignment\n\n{}\n\nSave this to use as the --reassignment-json-file option")
     _say("Successfully started partition reassignment" + "s" * (len(given) > 1) + " for " + ",".join(given))
     if cluster.get("refuses_dirs"):
