@@ -101,8 +101,11 @@ class CommonLeaderProgram:
             low[of_topic > in_slots] = -np.inf
             table.add(np.stack([low, high]), (cells.ravel(), columns + by_slot.ravel(), 1.0))
         reachable = np.ones(shape, dtype=bool) if layout.reachable is None else layout.reachable
-        cls._add_ranks(table, problem, layout, slots)
-        upper = np.concatenate([reachable.ravel(), cls._may_lead(problem, layout, slots).ravel()])
+        later = cls._later(problem, layout, slots)
+        if later is not None:
+            cls._add_ranks(table, slots, later)
+        may_lead = cls._may_lead(problem, layout, slots, lowest_only=later is None)
+        upper = np.concatenate([reachable.ravel(), may_lead.ravel()])
         extended = table.program(
             np.concatenate([base.program.costs, np.zeros(len(of_slots))]), upper.astype(np.float64)
         )
@@ -116,8 +119,8 @@ class CommonLeaderProgram:
         return cls(problem, layout, base, program, slots, exactly)
 
     @staticmethod
-    def _may_lead(problem: Problem, layout: Layout, slots: IntArray) -> BoolArray:
-        """(S, Bt): True if the broker may lead all partitions of the slot."""
+    def _may_lead(problem: Problem, layout: Layout, slots: IntArray, *, lowest_only: bool) -> BoolArray:
+        """(S, Bt): True if the broker may lead all partitions of the slot; `lowest_only`: only one of lowest rank."""
         rows = np.flatnonzero(slots >= 0)
         may_lead = np.ones((int(slots.max(initial=-1)) + 1, len(layout.targets)), dtype=bool)
         if problem.out_of_sync is not None:
@@ -125,7 +128,7 @@ class CommonLeaderProgram:
         if problem.leader_ranks is not None:
             ranks = problem.leader_ranks[:, layout.targets]
             able = ranks == ranks.min(axis=1, keepdims=True)
-            if CommonLeaderProgram._later(problem, layout, slots) is not None:
+            if not lowest_only:
                 able |= ranks < DEMOTED
             np.logical_and.at(may_lead, slots[rows], able[layout.topics[rows]])
         # A partition that may not move keeps its preferred leader.
@@ -149,11 +152,9 @@ class CommonLeaderProgram:
         return later if later.any() else None
 
     @staticmethod
-    def _add_ranks(table: ProgramRows, problem: Problem, layout: Layout, slots: IntArray) -> None:
+    def _add_ranks(table: ProgramRows, slots: IntArray, later: BoolArray) -> None:
         """A broker leads a slot only if none of its rows has a replica on a broker that should lead before it."""
-        if (later := CommonLeaderProgram._later(problem, layout, slots)) is None:
-            return
-        width = len(layout.targets)
+        width = later.shape[1]
         rows, first, second = np.nonzero(later)
         rows = np.flatnonzero(slots >= 0)[rows]
         on_first, indices = np.unique(rows * width + first, return_inverse=True)
