@@ -88,7 +88,7 @@ def place(given: GivenReassignment, problem: Problem, spec_file: str) -> Adopted
     adoption = _hold_unnamed(problem, assignment, np.isin(np.arange(problem.rows), list(entries)))
     for violation in independent_check.check(adoption.problem, assignment, at_most=problem.rows):
         given_entry = entries.get(rows[violation.topic, violation.partition])
-        key, message = f"{violation.topic}-{violation.partition}", violation.text
+        key, message = f"{violation.topic}-{violation.partition}", f"{violation.rule}: {violation.message}"
         if given_entry is None:
             faults.append(Finding(Place(spec_file), key, f"{given.file} doesn't name it, so it stays: {message}"))
         elif len(given_entry.partition.replicas) <= problem.width:

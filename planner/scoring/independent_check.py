@@ -24,27 +24,20 @@ from planner.model.problem import (
 )
 from planner.model.rack_spread import as_even_as_today, uneven_racks
 
+_EXCLUDING = "topics.include, topics.exclude, topics.on_brokers"
+
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that one partition breaks; the message names the value seen and what is allowed.
-
-    `reason` is worded instead of the rule where that is kept for another reason than its name says.
-    """
+    """A rule that one partition breaks; the message names the value seen and what is allowed."""
 
     rule: str
     topic: str
     partition: int
     message: str
-    reason: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}: {self.text}"
-
-    @property
-    def text(self) -> str:
-        """What is broken, the value seen and what is allowed."""
-        return f"{self.reason or self.rule}: {self.message}"
+        return f"{self.topic}-{self.partition}: {self.rule}: {self.message}"
 
 
 def check(problem: Problem, assignment: IntArray, at_most: int = 20) -> tuple[Violation, ...]:
@@ -158,7 +151,8 @@ def broken_rules(problem: Problem, replicas: IntArray) -> Mapping[str, BoolArray
         "leader": badly_led(problem, columns) & problem.movable & due,
         # Another broker leads the partition of this number in another topic of its group.
         "together": led_by_several(problem, columns) & problem.movable,
-        "excluded topic": ~problem.movable & differs,
+        # Its topic is excluded, or it has no leader to copy from and no change requires that it moves.
+        "partition that stays": ~problem.movable & differs,
         "unforced move": _unforced(problem, columns, today, differs),
         # With fewer replicas, Kafka before 3.7 refuses all writes with acks=all. It counts if their number changes.
         "min.insync.replicas": (count < problem.min_insync) & (count != (today >= 0).sum(axis=1)),
@@ -204,12 +198,9 @@ def _violation(problem: Problem, rule: str, row: int, replicas: IntArray) -> Vio
         "rack spread": "spread over racks as evenly as the brokers let it",
         "leader": "led by another of its replicas (leader_racks, changes.demote_brokers)",
         "together": "the preferred leader that this partition has in the other topics of its group",
-        "excluded topic": f"{today} (topics.include, topics.exclude, topics.on_brokers)",
+        "partition that stays": f"{today} ({'no leader' if problem.leaders[row] < 0 else _EXCLUDING})",
         "unforced move": f"{today} (changes.rebalance: {problem.rebalance})",
         "min.insync.replicas": f"at least min.insync.replicas = {problem.min_insync[row]} replicas",
     }[rule]
-    reason = None
-    if rule == "excluded topic" and problem.leaders[row] < 0:
-        reason, allowed = "partition without a leader", f"{today}, because no change requires that it moves"
     topic, partition = problem.topic_names[problem.topic_of[row]], int(problem.partition_ids[row])
-    return Violation(rule, topic, partition, f"replicas {_ids(problem, replicas)}; allowed: {allowed}", reason)
+    return Violation(rule, topic, partition, f"replicas {_ids(problem, replicas)}; allowed: {allowed}")

@@ -159,7 +159,7 @@ def test_topics_that_the_spec_excludes_stay(tmp_path):
     """A move of a topic that the spec excludes is refused."""
     said = _refused(tmp_path, [("y", 0, [4])], topics=TopicFilter(("*",), ("y",)))
 
-    assert "FILE:2:1: y-0: excluded topic: replicas [4]; allowed: today's [2]" in said
+    assert "FILE:2:1: y-0: partition that stays: replicas [4]; allowed: today's [2]" in said
 
 
 def test_unforced_moves_are_refused_where_the_spec_forbids_them(tmp_path):

@@ -247,7 +247,7 @@ def test_what_waits_stays_as_it_is() -> None:
     assert () == independent_check.check(problem, placed)
     moved = placed.copy()
     moved[problem.deferred, 0] = 1
-    assert {"excluded topic"} == {each.rule for each in independent_check.check(problem, moved)}
+    assert {"partition that stays"} == {each.rule for each in independent_check.check(problem, moved)}
 
 
 def test_windows_that_a_step_leaves_open_are_named() -> None:
