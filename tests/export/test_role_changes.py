@@ -314,8 +314,8 @@ def test_a_throttle_that_somebody_has_removed_is_set_again(
     cluster = Cluster(tmp_path)
     cluster.wanted_rate = lambda: (70, "")  # type: ignore[attr-defined]
     text = f"Topic: a\tTopicId: x\tConfigs: \nTopic: b\tTopicId: y\tConfigs: {configs}\n"
-    assert said == " ".join(changes.keep_throttled(cluster, text, None, ["a-0", "b-1"]))
+    assert said == " ".join(changes.throttle_again(cluster, text, ["a-0", "b-1"]))
     assert (70 if said else 50) == cluster.given["throttle_bytes_per_sec"]
     cluster.given["throttle_bytes_per_sec"] = 0
-    assert [] == changes.keep_throttled(cluster, text, None, ["a-0", "b-1"])
-    assert [] == changes.keep_throttled(Cluster(tmp_path), text, None, [])
+    assert [] == changes.throttle_again(cluster, text, ["a-0", "b-1"])
+    assert [] == changes.throttle_again(Cluster(tmp_path), text, [])

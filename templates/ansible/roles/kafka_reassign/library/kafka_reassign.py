@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ansible.module_utils import kafka_reassign_changes as changes
 from ansible.module_utils import kafka_reassign_journal as journal
+from ansible.module_utils import kafka_reassign_output as output
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.kafka_reassign_cluster import Cluster, ToolError
 from ansible.module_utils.kafka_reassign_cordons import cordon
@@ -278,10 +279,7 @@ said_by_kafka:
   description: What the tool said where it failed, else an empty text.
   returned: for start and elect
   type: str
-seconds:
-  description: How long the run has taken.
-  returned: for summary
-  type: int
+seconds: {description: How long the run has taken., returned: for summary, type: int}
 figures:
   description: Time and bytes of each batch that the run started, planned and measured.
   returned: for summary
@@ -327,7 +325,7 @@ journal:
   type: str
 said:
   description: What was found or done with throttles or cordons, or elected, as sentences; brokers to stop with care.
-  returned: for begin, throttle, restore, cordon, elect and reached, and before a batch
+  returned: for begin, throttle, restore, cordon, elect, reached and look
   type: list
   elements: str
 """
@@ -372,7 +370,10 @@ def look(cluster):
         result["reasons"].update(cluster.operators())
         described, configs = result.pop("described", None), result.pop("configs", None)
         if described and given["journal"]:  # A run with --check has none, and changes nothing.
-            result["said"] = changes.keep_throttled(cluster, described, configs, result.get("moving"))
+            if configs:  # Before a batch.
+                result["said"] = Throttles(cluster).lift(described, output.broker_throttles(configs))
+            else:
+                result["said"] = changes.throttle_again(cluster, described, result.get("moving"))
     result["throttle_bytes_per_sec"], result["throttle_problem"] = cluster.wanted_rate()
     return result
 

@@ -60,15 +60,13 @@ def start(cluster):
     return _not_started(cluster, code, out, err)
 
 
-def keep_throttled(cluster, described, configs, moving):
-    """Before a batch, lift the throttles of topics that are done. While one moves, throttle it again if that is gone.
+def throttle_again(cluster, described, moving):
+    """Throttle what moves again if somebody has removed its throttle. Returns sentences on it.
 
     Kafka's tool removes the throttles of all brokers if somebody cancels a single partition without
     --preserve-throttles. `--tags unthrottle` also removes the record of the topics: then nothing is set again.
     """
     throttles, given = Throttles(cluster), cluster.given
-    if configs:
-        return throttles.lift(described, output.broker_throttles(configs))
     if not moving or not given["throttle_bytes_per_sec"]:
         return []
     throttles.seen = output.topics(described)

@@ -183,6 +183,7 @@ class Throttles:
 
     def set_rate(self):
         """Set another rate the way Kafka's tool does: execute the moves that still run once more, with the new rate.
+        0 restores the throttles from before the runs.
 
         They keep the lists they move to, which may be a step's or a rollback's. Kafka never completes a move that is
         reversed: a replica that is being added and isn't in the new list stays one to be added.
