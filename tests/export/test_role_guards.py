@@ -77,7 +77,7 @@ def test_a_replica_in_a_log_dir_that_failed_is_named() -> None:
     assert "" == guards.unstored([])
 
 
-DESCRIBED = {"a-0": (1, [1, 2, 4], [1, 2]), "b-0": (2, [2, 3], [2]), "c-0": (None, [3], [])}
+DESCRIBED = {"a-0": (1, [1, 2, 4], [1, 2]), "b-0": (2, [2, 3], [2]), "c-0": (None, [3], []), "d-0": (3, [3, 4], [3, 4])}
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,15 @@ DESCRIBED = {"a-0": (1, [1, 2, 4], [1, 2]), "b-0": (2, [2, 3], [2]), "c-0": (Non
         ({"known": {"b-0"}}, {"offline": "1 partition without a leader: c-0"}),
         ({"known": {"c-0"}, "leaving": [3]}, {}),
         ({"below": ["a-0", "b-0"]}, {"under_min_isr": "1 partition under min.insync.replicas: a-0"}),
+        ({"below": ["d-0"]}, {}),
         ({"moved": ["a-0", "x-1", "y-2"]}, {"foreign": "2 partitions reassigned by somebody else: x-1, y-2"}),
     ],
 )
 def test_what_speaks_against_going_on(given: dict[str, Any], said: dict[str, str]) -> None:
-    """Of the batch's own partitions only offline ones and those under min ISR; of others what is new."""
+    """Of the batch's own partitions only offline ones and those under min ISR; of others what is new.
+
+    A partition in sync is under min ISR only if min.insync.replicas is above its number of replicas.
+    """
     options = {"expected": [1, 2], "leaving": [], "known": {"b-0", "c-0"}, "below": [], "moved": []} | given
     assert said == guards.cluster_reasons(
         {1, 2, 3, 4},

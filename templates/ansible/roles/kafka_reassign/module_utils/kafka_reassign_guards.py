@@ -31,10 +31,12 @@ def cluster_reasons(live, described, under_min_isr, active, expected, leaving, o
         for name, (leader, replicas, isr) in described.items()
         if leader is not None and set(replicas) - set(isr) - set(leaving) - set(dead) and name not in own
     )
+    # Kafka's tool also lists partitions that are in sync, if min.insync.replicas is above their number of replicas.
+    below = sorted({*out_of_sync(described)} & {*under_min_isr} - {*known})
     found = {
         "live_brokers": f"not live: broker{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))}" if dead else "",
         "offline": _few([name for name in offline(described) if name not in known], "without a leader"),
-        "under_min_isr": _few([name for name in under_min_isr if name not in known], "under min.insync.replicas"),
+        "under_min_isr": _few(below, "under min.insync.replicas"),
         "under_replicated": _few([name for name in behind if name not in known], "under-replicated"),
         "foreign": _few([name for name in active if name not in own], "reassigned by somebody else"),
     }
