@@ -212,6 +212,15 @@ def _make(options: dict[str, str], cluster: dict[str, Any]) -> int:
             f"Error while executing topic command : Topic '{topic}' {'already exists' if topics else 'does not exist'}."
         )
         return 1
+    alike = {
+        name.rpartition("-")[0]
+        for name in partitions
+        if name.rpartition("-")[0].replace(".", "_") == topic.replace(".", "_")
+    }
+    if alike and not topics:
+        _say("WARNING: Due to limitations in metric names, topics with a period could collide.")
+        _say(f"Error while executing topic command : Topic '{topic}' collides with existing topic: {min(alike)}")
+        return 1
     lists = [[int(broker) for broker in each.split(":")] for each in options["--replica-assignment"].split(",")]
     if "--alter" in options and int(options["--partitions"]) != len(lists):
         return 1

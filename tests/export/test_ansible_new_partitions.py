@@ -87,6 +87,20 @@ def test_a_run_that_may_not_begin_creates_nothing(site: Site, tmp_path: Path) ->
     assert 0 == (run := site.play("apply", "-e", f"kafka_reassign_stop_file={stop}")).code, run.output
 
 
+def test_what_kafka_refuses_to_create_is_told(site: Site) -> None:
+    """The last lines and the journal say which topic Kafka refused to create, and why. Nothing moves."""
+    site.set_cluster(partitions=site.cluster["partitions"] | at({"n_1-0": [1, 2]}))
+    run = site.play("apply")
+    assert (2, ORIGIN | {"n_1-0": [1, 2]}) == (run.code, site.replicas()), run.output
+    reason = (
+        "New partitions were not made, of topic n.1: Topic 'n.1' collides with existing topic: n_1. Run the playbook"
+    )
+    assert f"The run stopped before the first batch: {reason} again" in run.text
+    assert any(reason in line for line in said(site))
+    site.set_cluster(partitions=at(ORIGIN), failing={"kafka-topics --create": 1})
+    assert "were not made, of topic n.1: Error: kafka-topics fails. Run" in site.play("apply").text
+
+
 def test_a_dot_in_the_name_stands_for_itself(tmp_path: Path) -> None:
     """Kafka takes the topic of --alter as a regular expression: only the plan's topic gets partitions."""
     lists = {"o.1-1": [4, 2]}
