@@ -72,6 +72,16 @@ def test_what_kafka_says_has_no_stack_trace(tmp_path: Path) -> None:
     assert {"started": False, "changed": False, "said_by_kafka": said, "msg": said} == changes.start(cluster)
 
 
+def test_what_kafka_says_is_not_lost_among_lines_of_the_jvm(tmp_path: Path) -> None:
+    """If the JVM and the client print much before and after Kafka's sentence, it is reported nevertheless."""
+    warning = "WARN Connection to node -1 (kafka-1/10.0.0.1:9092) could not be established.\n" * 9
+    said = "Error: org.apache.kafka.common.errors.PolicyViolationException: not on Fridays"
+    heap = "[0.8s][info][gc,heap,exit] Heap\n" * 30
+    started = changes.start(Cluster(tmp_path, (1, f"\n{said}\n\tat some.Class\n{heap}", warning)))
+    assert f" ... {said} ... " in started["said_by_kafka"]
+    assert len(started["said_by_kafka"]) < 800
+
+
 def test_newer_tools_start_a_batch_of_older_brokers(tmp_path: Path) -> None:
     """Brokers before Kafka 4.1 refuse the option that keeps replication factors, so a run tries it only once."""
     now = "Current partition replica assignment\n\n{}\n\n"

@@ -13,6 +13,8 @@ from ansible.module_utils import kafka_reassign_output as output
 # A list of topics longer than this may not fit into one argument of a command.
 _TOPICS_GIVEN = 100
 _HEAD, _TAIL = 400, 200
+# A line that says what went wrong. The JVM and the client may print many others before it and after it.
+_REASON = re.compile("[^\n]*(?:Error|Exception)[^\n]*")
 # --execute says this once the moves between brokers have begun.
 STARTED = "Successfully started"
 # Kafka's tools say this about a broker that is down.
@@ -34,11 +36,14 @@ def refused(out, err):
 
 
 def shortened(text):
-    """The output of a tool without stack traces. If it is long, the middle is left out."""
+    """The output of a tool without stack traces. If it is long, the middle is left out, except for the reason."""
     text = "\n".join(line for line in text.strip().splitlines() if not line.startswith("\tat "))
     if _NO_TLS in text:
         text = f"{_NO_TLS}, such as when brokers require TLS and kafka_reassign_command_config doesn't say so"
-    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} ... {text[-_TAIL:]}"
+    if len(text) <= _HEAD + _TAIL:
+        return text
+    reason = None if _REASON.search(text[:_HEAD]) else _REASON.search(text, _HEAD, len(text) - _TAIL)
+    return f"{text[:_HEAD]} ... {reason.group()[:_HEAD] + ' ... ' if reason else ''}{text[-_TAIL:]}"
 
 
 def alteration(now, desired):
