@@ -155,3 +155,16 @@ def test_a_broker_that_leaves_has_a_partition_that_the_plan_does_not_know(tmp_pa
     assert (2, True) == (late.code, reason in late.text), late.output
     site.set_cluster(partitions=at(TARGET))
     assert 0 == (well := site.play("verify")).code, well.output
+
+
+def test_a_rollback_says_what_stays_on_a_broker_that_the_plan_added(site: Site) -> None:
+    """New partitions that a rollback leaves on an added broker are named, by verify.yml too."""
+    assert 0 == (run := site.play("apply")).code, run.output
+    back = site.play("rollback")
+    assert (0, ORIGIN | CREATED | ADDED) == (back.code, site.replicas()), back.output
+    reason = "Brokers that the plan added aren't empty. Don't stop them before a new plan removes them. They have"
+    rows = "b-1 (replicas 4,2), b-2 (replicas 3,4), n.1-1 (replicas 2,4)."
+    late = site.play("verify", "-e", "kafka_reassign_direction=rollback")
+    assert (0, 0) == (late.code, late.changed), late.output
+    assert f"{reason} {rows}" in back.text
+    assert f"{reason} {rows}" in late.text

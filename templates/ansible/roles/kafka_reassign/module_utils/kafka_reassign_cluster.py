@@ -248,15 +248,22 @@ class Cluster:
         return {**found, "copied_bytes": None, **(self.copied(set(found["moving"])) if self.given["measure"] else {})}
 
     def reached(self):
-        """How far the target's partitions are; `held` are other partitions on brokers that should be empty by then."""
+        """How far the target's partitions are; `held` are other partitions on brokers that should be empty by then.
+
+        After a rollback, the brokers that the plan added may have others. That is only said.
+        """
         leaving, target = self.given["leaving_brokers"], self.lists()[0]
         described = output.partitions(self.required("topics", "--describe")) if leaving else {}
         others = {name: row for name, row in described.items() if name not in target}
         found = self.batch()
         if found["rc"] != 0:
             raise ToolError(f"kafka-reassign-partitions --verify: {found['stderr']}")
-        said = guards.controllers(self.voters(), leaving) if leaving else ""
-        return {**found, "held": guards.held(others, leaving), "said": [said] if said else []}
+        held = guards.held(others, leaving)
+        if self.given["direction"] == "rollback":
+            said, held = guards.stay_behind(held), []
+        else:
+            said = guards.controllers(self.voters(), leaving) if leaving else ""
+        return {**found, "held": held, "said": [said] if said else []}
 
     def copied(self, moving=frozenset()):
         """Bytes of the target's new replicas so far, None without an answer; `unstored` says which have no log dir."""

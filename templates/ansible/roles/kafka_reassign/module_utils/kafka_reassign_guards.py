@@ -222,6 +222,12 @@ def held(described, leaving):
     return [f"{name} (replicas {_text(described[name][1])})" for name in rows]
 
 
+def stay_behind(rows):
+    """A sentence on partitions that a rollback leaves on brokers that the plan added; else an empty one."""
+    said = "Brokers that the plan added aren't empty. Don't stop them before a new plan removes them. They have"
+    return f"{_sentence(said, rows)}{' and others' if rows[_NAMED:] else ''}." if rows else ""
+
+
 def no_majority(voters, stopped):
     """A phrase on stopped brokers if the remaining controllers are no majority; else an empty one."""
     both = sorted(set(voters) & set(stopped))
