@@ -265,6 +265,18 @@ def test_what_an_interrupted_run_left_is_canceled_if_a_disk_is_full(site: Site, 
     assert "What an interrupted run left isn't complete: " in run.text
 
 
+@pytest.mark.parametrize(("fails", "code"), [(1, 0), (99, 2)], ids=["once", "for good"])
+def test_a_rollback_tries_again_to_cancel(site: Site, fails: int, code: int) -> None:
+    """After a broker has died, Kafka's tool may fail once. If it fails for good, the last lines say why."""
+    moves = at(ORIGIN, a_2={"target": STEP["a-2"], "polls": 9000})
+    site.set_cluster(partitions=moves, failing={"kafka-reassign-partitions --cancel": fails})
+    run = site.play("rollback")
+    assert code == run.code, run.output
+    assert (code == 0) == (site.cluster["partitions"]["a-2"]["target"] is None)
+    why = "What still moves could not be canceled: Error: kafka-reassign-partitions fails. Run the playbook again"
+    assert (code == 2) == (why in run.text)
+
+
 def test_a_webhook_is_told_of_elections_that_fail(site: Site, webhook: tuple[str, list[dict[str, Any]]]) -> None:
     """The webhook gets the batch and the error if Kafka's tool doesn't elect the leaders of moved replicas."""
     url, told = webhook
