@@ -223,6 +223,11 @@ def _reason(error: Exception) -> str:
     return re.sub(r"^\[[A-Z_.]+\] |\.? *SQLSTATE: \w+$", "", re.sub(r"\bfile:/+", "/", lines[0])[:300])
 
 
+def _quoted(column: str) -> str:
+    """A column's name as Spark's SQL takes it."""
+    return f"`{column.replace('`', '``')}`"
+
+
 def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
     """A table as samples. A value that is negative or not a number becomes -1; a row that is no sample has no time."""
     from pyspark.sql import functions as fn
@@ -231,7 +236,7 @@ def _table(frame: DataFrame, file: str, names: Mapping[str, str]) -> DataFrame:
     measured_columns = _checked(frame, file, column_of, names)
 
     def column(name: str) -> Column:
-        return fn.col(f"`{column_of[name]}`")
+        return fn.col(_quoted(column_of[name]))
 
     def measured(name: str) -> Column:
         if name not in measured_columns:
@@ -267,7 +272,7 @@ def fault_of_first_row(spark: SparkSession, files: Sequence[str], names: Mapping
     if (table := next(tables, None)) is None:
         return ""
     column_of = {name: names.get(name, name) for name in REQUIRED}
-    as_text = (fn.col(f"`{column}`").cast("string").alias(name) for name, column in column_of.items())
+    as_text = (fn.col(_quoted(column)).cast("string").alias(name) for name, column in column_of.items())
     row: Any = table.select(*as_text).first()
     partition = re.fullmatch(r"\d+", row["partition"] or "", re.ASCII)
     bad = "topic" if not TOPIC_NAME.fullmatch(row["topic"] or "") else "time" if partition else "partition"
@@ -277,6 +282,8 @@ def fault_of_first_row(spark: SparkSession, files: Sequence[str], names: Mapping
 
 def _checked(frame: DataFrame, file: str, column_of: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
     """The columns of MEASURED that a table has. PlannerError if a column is missing or has an unusable type."""
+    if frame.columns == ["_corrupt_record"]:
+        raise PlannerError(f"{file}: none of its lines is a JSON object; allowed: one object on each line")
     needed = [each for each in TABLE_COLUMNS if each in REQUIRED or each in names]
     missing = [each for each in needed if column_of[each] not in frame.columns]
     if missing:
@@ -302,7 +309,7 @@ def _seconds(frame: DataFrame, name: str) -> Column:
     """Seconds since 1970 of a timestamp, ISO 8601 text, or an epoch in seconds to nanoseconds; null if neither."""
     from pyspark.sql import functions as fn
 
-    column, kind = fn.col(f"`{name}`"), dict(frame.dtypes)[name]
+    column, kind = fn.col(_quoted(name)), dict(frame.dtypes)[name]
     if kind.startswith("timestamp") or kind == "date":
         return fn.unix_seconds(column.cast("timestamp"))
     number = column.try_cast("double")
@@ -310,7 +317,10 @@ def _seconds(frame: DataFrame, name: str) -> Column:
     for least, per_second in reversed(_EPOCHS):
         epoch = fn.when(number >= least, number / per_second).otherwise(epoch)
     epoch = fn.when((epoch >= 0) & (epoch < END_OF_TIME), fn.floor(epoch)).cast("bigint")
-    return fn.coalesce(epoch, fn.unix_seconds(column.cast("string").try_cast("timestamp")))
+    text = column.cast("string")
+    # Spark reads a time of day as one of today.
+    dated = fn.when(text.rlike(r"^\s*[+-]?\d{4,}(-|\s*$)"), text)
+    return fn.coalesce(epoch, fn.unix_seconds(dated.try_cast("timestamp")))
 
 
 def _measures(spark: SparkSession, kind: MetricsFormat, files: Sequence[str]) -> DataFrame:

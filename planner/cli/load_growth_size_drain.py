@@ -62,6 +62,7 @@ def load(
             raise click.UsageError("--show takes one profile")
     if not show and out is None:
         raise click.UsageError("Missing option '-o' / '--output': the profile to write, such as load.parquet")
+    output_folder.require_two_files("--output", out, "--html", page)
     # A history is Parquet, as a profile is, and would be lost.
     outputs = (out, "a load profile", load_profile_file.is_profile), (page, "a page", output_folder.is_page)
     for option, (path, description, is_own) in zip(("--output", "--html"), outputs, strict=True):

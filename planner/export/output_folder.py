@@ -242,6 +242,12 @@ def require_unread(option: str, out: Path, inputs: Iterable[str | Path]) -> None
             raise SetupError(f"{option} {out}: {each} is read, and would be changed; allowed: a file elsewhere")
 
 
+def require_two_files(first_option: str, first: Path | None, second_option: str, second: Path | None) -> None:
+    """SetupError if two outputs are the same file, which would only have the second one."""
+    if first and second and os.path.realpath(first) == os.path.realpath(second):
+        raise SetupError(f"{second_option} {second}: is the file of {first_option}, too; allowed: another file")
+
+
 def require_own(option: str, out: Path, description: str, is_own: Callable[[Path], bool]) -> None:
     """SetupError if `out` exists, isn't empty, and isn't an earlier output, although it may have the same format.
 

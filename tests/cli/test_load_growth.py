@@ -69,6 +69,15 @@ def test_a_folder_is_no_output(tmp_path: Path) -> None:
     assert "is a directory" in result.output
 
 
+def test_the_page_does_not_replace_the_profile(tmp_path: Path) -> None:
+    """The profile and its page are two files, however their paths are written."""
+    result = typed("x.parquet", "-o", str(tmp_path / "load"), "--html", f"{tmp_path}/../{tmp_path.name}/load")
+
+    assert isinstance(result.exception, SetupError)
+    assert "/load: is the file of --output, too; allowed: another file" in str(result.exception)
+    assert [] == list(tmp_path.iterdir())
+
+
 def test_a_profile_is_shown_in_every_format(profile: Path) -> None:
     """`--show` prints a profile as JSON, Markdown and text."""
     assert 672 == json.loads(typed("--show", str(profile), "--format", "json").output)["about"]["span"]["end"] - 498_216

@@ -136,6 +136,35 @@ def test_a_column_that_lacks_is_named(
     assert why in str(caught.value)
 
 
+def test_a_column_may_have_any_name(spark: Any, tmp_path: Path) -> None:
+    """Dots and backticks in a column's name don't end it."""
+    file = tmp_path / "t.csv"
+    file.write_text("a.time,topic,partition,in`x\n2026-11-20T10:00:00Z,a,0,12\n")
+
+    assert [("a", 0, AT, 12, None, None)] == samples(spark, file, time="a.time", bytes_in_per_sec="in`x")
+
+
+def test_a_time_of_day_is_no_time(spark: Any, tmp_path: Path) -> None:
+    """Spark would take the day on which the planner runs."""
+    texts = ["10:00:00", "T10:00", " 10:00", "2026-11-20 10:00:00", " 2026-11-20T10:00:00Z"]
+    pq.write_table(
+        pa.Table.from_pylist([{"time": each, "topic": "a", "partition": 0, "size_bytes": 1} for each in texts]),
+        tmp_path / "t.parquet",
+    )
+
+    tables = load_sources.read_sources(spark, [str(tmp_path / "t.parquet")], {}).tables
+    assert tables is not None
+    assert [None, None, None, AT, AT] == [row["at"] for row in tables.collect()]
+
+
+def test_an_object_on_several_lines_is_no_json_lines(spark: Any, tmp_path: Path) -> None:
+    """The error says what JSON lines are, instead of naming Spark's column for broken lines."""
+    (tmp_path / "t.json").write_text(json.dumps(ROWS[0], indent=1))
+
+    with pytest.raises(PlannerError, match=r"t.json: none of its lines is a JSON object; allowed: one object on each"):
+        load_sources.read_sources(spark, [str(tmp_path / "t.json")], {})
+
+
 HOSTILE = ["<script>", "../x", "a b", "x" * 250, "", ".", "..", "a\n", "é", None]
 
 
