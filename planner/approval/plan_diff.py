@@ -31,7 +31,7 @@ from planner.plan.document.plan_types import Plan
 
 PlanJson = dict[str, Any]
 
-FORMAT_VERSION = "1.1"
+FORMAT_VERSION = "1.2"
 SHOWN = 10
 
 
@@ -193,7 +193,8 @@ def _partition_json(row: PartitionRow | None, batches: Mapping[tuple[str, int], 
     if row is None:
         return None
     lists = {"replicas_before": list(row.replicas_before), "replicas": list(row.replicas)}
-    return {**lists, "batches": batches.get(row.key, [])}
+    log_dirs = {} if row.log_dirs is None else {"log_dirs": list(row.log_dirs)}
+    return {**lists, **log_dirs, "batches": batches.get(row.key, [])}
 
 
 def verdict(difference: PlanJson) -> str:
@@ -333,10 +334,19 @@ def _partition(row: PlanJson, kind: str) -> str:
     old, new = row["before"], row["after"]
     if old is None or new is None:
         entry = old or new
-        return f"{name}: {_list(entry['replicas_before'])} → {_list(entry['replicas'])}"
-    key = {"other_target": "replicas", "other_origin": "replicas_before", "other_batches": "batches"}[kind]
+        return f"{name}: {_list(entry['replicas_before'])} → {_target(entry, entry['replicas_before'])}"
+    if kind == "other_target":
+        return f"{name}: {_target(old, new['replicas'])} → {_target(new, old['replicas'])}"
+    key = {"other_origin": "replicas_before", "other_batches": "batches"}[kind]
     batch = "batch " if key == "batches" else ""
     return f"{name}: {batch}{_list(old[key])} → {_list(new[key])}"
+
+
+def _target(entry: PlanJson, other_replicas: Sequence[int]) -> str:
+    """The replicas of an entry; with their log dirs if the replicas alone are the same as the others."""
+    replicas = entry["replicas"]
+    log_dirs = entry.get("log_dirs") if replicas == other_replicas else None
+    return f"{_list(replicas)} (log dirs {','.join(log_dirs)})" if log_dirs else _list(replicas)
 
 
 def _new_topic(row: PlanJson) -> str:

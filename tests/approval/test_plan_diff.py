@@ -72,6 +72,17 @@ def test_partitions_are_told_by_what_differs() -> None:
     } == lines(diff(plan([A0, B0]), plan([A0], number=1)))
 
 
+def test_another_log_dir_is_told() -> None:
+    """Where the replica lists are equal, the log dirs tell the targets apart."""
+    dirs = [change("a", 0, [1, 9], [1, 4]) | {"log_dirs_before": ["any", "/d1"]} for _ in range(2)]
+    old, new = (each | {"log_dirs": ["any", path]} for each, path in zip(dirs, ("/d1", "/d2"), strict=True))
+    moved = change("b", 0, [1, 2], [1, 2]) | {"log_dirs_before": ["/d1", "any"], "log_dirs": ["/d2", "any"]}
+    found = lines(valid(diff(plan([old]), plan([new, moved], number=1))))
+
+    assert ["a-0: 1,4 (log dirs any,/d1) → 1,4 (log dirs any,/d2)"] == found["Partitions with another target"]
+    assert ["b-0: 1,2 → 1,2 (log dirs /d2,any)"] == found["Newly changed partitions"]
+
+
 def test_other_batches() -> None:
     """The same changes in other batches are listed with both batch numbers."""
     old = document([A0, A1], [[A0], [A1]], plan_id=f"{0:064x}")
