@@ -261,6 +261,10 @@ def _state_sentences(group: GroupRow, unit: str) -> Iterator[str]:
     if idle:
         crowded = ": more members than partitions to read" if len(group.members) > sum(group.topics.values()) else ""
         yield f"{counted(idle, 'member')} without any partition{crowded}."
+    owns = (each for member in group.members for each in member.owns if each.topic in group.topics)
+    owned = {(each.topic, partition) for each in owns for partition in each.partitions}
+    if unowned_count := sum(group.topics.values()) - len(owned):
+        yield f"No member owns {counted(unowned_count, 'partition')}."
     if group.differing:
         yield f"Subscriptions differ: {group.differing}."
     if group.observed and not group.as_assigned:
@@ -333,9 +337,11 @@ def _event_table(group: GroupRow, unit: str) -> Table[GroupEventRow]:
     )
     leaving = [event for event in group.events if event.what.endswith(" leaves")]
     others = [event for event in group.events if not event.what.endswith(" leaves")]
-    if len(leaving) > _EVENTS_SHOWN:
-        leaving = sorted(leaving, key=lambda event: -event.moved)[:_EVENTS_SHOWN]
-    return Table("event", [*leaving, *others], columns)
+
+    def costliest(_: Sequence[GroupEventRow], most: int) -> Sequence[GroupEventRow]:
+        return [*sorted(leaving, key=lambda event: -event.moved)[: max(0, most - len(others))], *others][:most]
+
+    return Table("event", [*leaving, *others], columns, few=costliest, most=_EVENTS_SHOWN + len(others))
 
 
 def _assignor_table(group: GroupRow, unit: str) -> Table[AssignorRow]:

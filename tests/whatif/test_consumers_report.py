@@ -141,6 +141,15 @@ def test_a_groups_sentences():
     assert "1 member without any partition." in text(document(ConsumersQuestion(UNEVEN, found, {})))
 
 
+def test_partitions_that_no_member_owns_are_counted():
+    """They aren't read, although the group is there; where all are owned, nothing is said."""
+    partly = DescribedGroup("g*", "range", {"m|00": (("a_b", 0),), "m|01": ()}, ("a_b",))
+    found = resolve_groups([ConsumerGroup("g*", "", (), partly)], UNEVEN.cluster)
+
+    assert "No member owns 3 partitions." in text(document(ConsumersQuestion(UNEVEN, found, {})))
+    assert "No member owns" not in text(page_of_group())
+
+
 def test_names_are_no_markup():
     """In text, names are as they are; in Markdown they are code, and don't end a cell."""
     assert "m|00" in text(page_of_group())
@@ -155,6 +164,15 @@ def test_members_and_events_of_a_large_group_are_bounded():
 
     assert "8 members left out here" in page
     assert 12 == page.count(" leaves")
+
+
+def test_departures_that_are_not_shown_are_counted():
+    """The other events are all shown, also below the departures."""
+    page = text(page_of_group(20))
+
+    assert 12 == page.count(" leaves")
+    assert "a member joins" in page
+    assert "8 events left out here" in page
 
 
 def test_keys_and_the_sweep_are_sections_of_their_own():
