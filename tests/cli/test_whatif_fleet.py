@@ -15,6 +15,8 @@ from planner.export import output_folder
 from planner.model.errors import InfeasibleError, PlannerError, SetupError, UnsafePlanError
 
 GOOD = ("expand", "leaders-only", "no-racks")
+STEPS = "read report.html in each folder, then cd FOLDER/ansible && ansible-playbook apply.yml --check"
+ONE_OF_THEM = "each made as if the others weren't: apply one of them"
 
 
 @pytest.fixture
@@ -73,6 +75,23 @@ def test_a_quoted_pattern_is_a_fleet_beside_its_specs(clusters, whatif):
     again, last = following.splitlines()
     assert "orders-eu has 2 plans, each made as if the others weren't: apply one of them" == again
     assert last.startswith("Next: read report.html in each folder")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "following"),
+    [
+        (("nothing to do", "nothing to do, 1 warning"), ["Next: nothing to apply"]),
+        (("nothing to do", "as asked"), [f"Next: {STEPS}"]),
+        (("as asked", "as asked"), [f"a has 2 plans, {ONE_OF_THEM}", f"Next: {STEPS}"]),
+    ],
+)
+def test_what_follows_is_for_plans_that_change_something(verdicts, following):
+    """A plan with nothing to do isn't to be applied, and isn't one of two plans to choose from."""
+    numbers = dict.fromkeys(("bytes_moved", "replicas_moved", "leaders_changed", "least_bytes_moved", "candidates"), 0)
+    rows = [{"cluster": "a", "verdict": each, "complete": True, "folder": "f", **numbers} for each in verdicts]
+
+    (section,) = whatif_fleet.view(rows).sections
+    assert following == [getattr(each, "value", each) for each in section.blocks[1].lines]
 
 
 @pytest.mark.slow
