@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -68,6 +69,11 @@ def read_sources(spark: SparkSession, files: Sequence[str], names: Mapping[str, 
     notes: list[str] = []
     opened: Counter[str] = Counter(files)
     for file in dict.fromkeys(files):
+        if inner := next(folders_not_read(file), None):
+            raise PlannerError(
+                f"{file}: the files in its folder {inner!r} wouldn't be read; allowed: files beside each other, "
+                "and in folders named COLUMN=VALUE, as Spark writes them; or give each folder"
+            )
         source = _opened(spark, file)
         if isinstance(source, str):
             # An export is parsed by lines. Every other file is parsed as a whole, and its kind is determined again.
@@ -80,6 +86,16 @@ def read_sources(spark: SparkSession, files: Sequence[str], names: Mapping[str, 
         raise PlannerError(f"{_local(twice[0])}: is given twice; allowed: each file once")
     measures = [_measures(spark, kind, paths) for kind, paths in texts.items()]
     return LoadSources(_together(tables), _together(measures), notes)
+
+
+def folders_not_read(folder: str) -> Iterator[str]:
+    """The folders inside a local folder whose files Spark leaves out without a word, relative to it."""
+    for inner, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith((".", "_")))
+        relative = os.path.relpath(inner, folder)
+        is_read = relative == "." or all("=" in name for name in Path(relative).parts)
+        if not is_read and any(not each.startswith((".", "_")) for each in files):
+            yield relative
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame | None:

@@ -236,6 +236,28 @@ def test_a_folder_of_tables_and_other_files_is_refused(spark: Any, tmp_path: Pat
         load_sources.read_sources(spark, [str(tmp_path)], {})
 
 
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_folder_in_a_folder_is_refused(spark: Any, tmp_path: Path, beside: bool) -> None:
+    """Spark reads only the files beside each other, so months in folders of their own would be missing."""
+    (tmp_path / "2026-11").mkdir()
+    written(tmp_path / "2026-11", "csv")
+    if beside:
+        written(tmp_path, "csv")
+
+    with pytest.raises(PlannerError, match=r"the files in its folder '2026-11' wouldn't be read; allowed: files"):
+        load_sources.read_sources(spark, [str(tmp_path)], {})
+
+
+def test_folders_that_spark_writes_are_read(spark: Any, tmp_path: Path) -> None:
+    """A folder named COLUMN=VALUE is read; hidden and empty folders don't matter."""
+    for name in ("day=1", "day=2", ".old", "_temporary", "empty"):
+        (tmp_path / name).mkdir()
+    for name in ("day=1", ".old", "_temporary"):
+        written(tmp_path / name, "csv")
+
+    assert EXPECTED == samples(spark, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("lines", "message"), [(1, "b-2026-11-20T10:00:00Z.txt: is no export"), (99, "a.jsonl: is an export")]
 )
