@@ -1,7 +1,6 @@
 """Makes the model's values from a document that the schema accepts: in base units, with defaults filled in."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -23,30 +22,21 @@ Described = Mapping[str, Sequence[spec.DescribedGroup]]
 _DISK_WHERE_SIZES_ARE_KNOWN = "10%"
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Whether sizes are known, and how many partitions have no size although others have one."""
-
-    known: bool = False
-    unsized: int = 0
-
-
 def build_spec(
-    document: SpecDocument,
-    sizes: Sizes,
-    inputs: tuple[InputRow, ...],
-    log_dirs: LogDirs,
-    described: Described,
+    document: SpecDocument, unsized: int | None, inputs: tuple[InputRow, ...], log_dirs: LogDirs, described: Described
 ) -> spec.Spec:
-    """The spec. The document, with its assignment, has passed every check."""
+    """The spec. The document, with its assignment, has passed every check.
+
+    `unsized` is how many partitions have no size although others have one; None if no sizes are known.
+    """
     return spec.Spec(
         cluster=Cluster(
             name=document.get("cluster", "name"),
             brokers=document.brokers_today,
             topics=with_rates(document.assignment.topics, document.stated_rates),
             bootstrap_servers=tuple(document.get("cluster", "bootstrap_servers") or ()),
-            sizes_known=sizes.known,
-            unsized=sizes.unsized,
+            sizes_known=unsized is not None,
+            unsized=unsized or 0,
             log_dirs=log_dirs,
             config_defaults=document.config_defaults,
             rates=document.stated_rates,
@@ -59,7 +49,7 @@ def build_spec(
         together=tuple(patterns for _, patterns in document.together),
         rack_aware=document.rack_aware,
         racks_as_today=document.get("rack_aware") == "as_today",
-        balance=balance(document, sizes.known),
+        balance=balance(document, unsized is not None),
         log_dirs=log_dirs_tolerance(document),
         budget=budget(document),
         limits=limits(document),
@@ -93,11 +83,11 @@ def inline_assignment(document: Document) -> Assignment:
     return Assignment(tuple(sorted(topics, key=lambda topic: topic.name)), tuple(entries))
 
 
-def inline_sizes(document: Document) -> Sizes:
-    """The sizes of inline partitions; they are known if any partition has one."""
+def inline_unsized(document: Document) -> int | None:
+    """How many inline partitions have no size; None if no partition has one."""
     topics = document.get("cluster", "topics") or ()
     sized = ["size" in partition for topic in topics for partition in topic["partitions"]]
-    return Sizes(True, sized.count(False)) if any(sized) else Sizes()
+    return sized.count(False) if any(sized) else None
 
 
 def _changes(document: SpecDocument) -> spec.Changes:

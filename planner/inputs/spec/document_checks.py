@@ -266,13 +266,12 @@ def _log_dir_lists(document: SpecDocument) -> Iterator[tuple[Path, list[str], in
             yield (*path, "log_dirs"), [log_dir.path for log_dir in broker_log_dirs(item)], item["id"]
 
 
-def size_findings(document: SpecDocument, sizes: build_spec.Sizes) -> Iterator[PathFinding]:
-    """Findings for limits on bytes if a partition has no size. `sizes` combines the state files and the YAML."""
-    if sizes.known and not sizes.unsized:
-        return
-    unsized = f"with {sizes.unsized} partition{'' if sizes.unsized == 1 else 's'} without a size"
-    lacking = unsized if sizes.known else "without sizes"
-    yield from _unjudged_limits(document, OF_SIZES, f" {lacking}; allowed: {_SIZES}")
+def size_findings(document: SpecDocument, unsized: int | None) -> Iterator[PathFinding]:
+    """Findings for limits on bytes if partitions have no size: so many by the state files and the YAML, None: all."""
+    if unsized != 0:
+        some = f"with {unsized} partition{'' if unsized == 1 else 's'} without a size"
+        lacking = some if unsized else "without sizes"
+        yield from _unjudged_limits(document, OF_SIZES, f" {lacking}; allowed: {_SIZES}")
 
 
 @_reads("topics", "cluster.brokers")

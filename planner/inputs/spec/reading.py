@@ -45,13 +45,14 @@ _OF_TOPICS = (*TOPIC_RULES, *NEW_TOPIC_RULES, *PLACEMENT_RULES, *CAPACITY_TOPIC_
 class _Topics:
     """Today's topics, None if they can't be read, and the errors in them.
 
-    `document` is the YAML's, with what the state files add; `merged` is their merged state, None without files. `notes`
-    are those about a load profile, and `history` is its span. `log_dirs` reads the log dirs of each file that has them.
+    `document` is the YAML's, with what the state files add; `merged` is their merged state, None without files.
+    `unsized` is as in `build_spec`. `notes` are those about a load profile, and `history` is its span. `log_dirs` reads
+    the log dirs of each file that has them.
     """
 
     document: SpecDocument
     assignment: Assignment | None = None
-    sizes: build_spec.Sizes = field(default_factory=build_spec.Sizes)
+    unsized: int | None = None
     inputs: tuple[InputRow, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
@@ -104,12 +105,12 @@ def load(path: Path) -> Spec:
     if described and topics.assignment is not None:
         findings += document.with_places(described_findings(document, described))
     if not topics.findings and topics.assignment is not None:
-        findings += document.with_places(size_findings(document, topics.sizes))
+        findings += document.with_places(size_findings(document, topics.unsized))
     if findings or topics.assignment is None:
         raise SpecError(findings)
     group_inputs = group_files if document.get("report", "consumers") else ()
     inputs = (InputRow(path.name, file_reading.digest(data)), *topics.inputs, *group_inputs)
-    spec = build_spec.build_spec(document, topics.sizes, inputs, _log_dirs(document, topics), described)
+    spec = build_spec.build_spec(document, topics.unsized, inputs, _log_dirs(document, topics), described)
     # The first rate of growth that matches a topic counts, so those of the YAML come first.
     ends = cluster_load.unstated_ends(topics.growth.at_end, spec.cluster.rates)
     growth = replace(spec.growth, rates=(*spec.growth.rates, *topics.growth.rates), at_end=ends)
@@ -136,14 +137,14 @@ def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _
     if any(key == "cluster" or key.startswith(("cluster.topics", "cluster.state")) for key in bad_keys):
         return _Topics(document)
     if document.get("cluster", "topics"):
-        topics = _Topics(document, build_spec.inline_assignment(document), build_spec.inline_sizes(document))
+        topics = _Topics(document, build_spec.inline_assignment(document), build_spec.inline_unsized(document))
     else:
         topics = _from_files(document, folder)
     keys = ("cluster", "load")
     document, name = topics.document, document.get(*keys)
     if topics.assignment is None or not name or any(finding.key == "cluster.load" for finding in broken):
         return topics
-    finding, sized = document.finding(keys, ""), topics.sizes.known
+    finding, sized = document.finding(keys, ""), topics.unsized is not None
     try:
         content = _read(folder / name, finding, file_reading.LOAD)
         rows, about = load_profile_file.decoded(content, (folder / name).as_posix())
@@ -162,11 +163,11 @@ def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _
     if reason:
         return replace(topics, findings=(*topics.findings, replace(finding, message=f"{name!r} {reason}")))
     unsized = cluster_load.count_without_size(today, load)
-    has_sizes = sum(len(topic.partitions) for topic in today) > unsized
+    no_sizes = sum(len(topic.partitions) for topic in today) <= unsized
     return replace(
         topics,
         assignment=cluster_load.loaded(topics.assignment, load, sized=sized),
-        sizes=topics.sizes if sized else build_spec.Sizes(has_sizes, unsized if has_sizes else 0),
+        unsized=topics.unsized if sized else None if no_sizes else unsized,
         inputs=(*topics.inputs, InputRow(name, file_reading.digest(content))),
         notes=(*topics.notes, *cluster_load.notes(today, load)),
         history=about.span,
@@ -327,7 +328,7 @@ def _with_sizes(document: SpecDocument, merged: Merged) -> _Topics:
     sized = merged.assignment.with_partitions(
         lambda topic, each: replace(each, size_bytes=sizes.get((topic, each.id), 0))
     )
-    topics = replace(topics, assignment=sized, sizes=build_spec.Sizes(True, unsized))
+    topics = replace(topics, assignment=sized, unsized=unsized)
     if unsized < len(entries):
         return topics
     keys: Keys = ("cluster", "state", "sizes")
