@@ -117,8 +117,7 @@ def is_list(text: str) -> bool:
 
 def read_list(text: str, file: str) -> StatePart:
     """The partitions that are being reassigned, if any. ImportStateError names each bad line."""
-    moving: list[RunningReassignment] = []
-    findings: list[Finding] = []
+    moving: list[RunningReassignment | Finding] = []
     for number, line in enumerate(text.split("\n"), start=1):
         words = line.strip()
         if not words or words in (_NONE_RUN, _SOME_RUN):
@@ -127,15 +126,13 @@ def read_list(text: str, file: str) -> StatePart:
         match = _RUNNING.fullmatch(words)
         if match is None:
             excerpt = words if len(words) <= 60 else f"{words[:57]}..."
-            findings.append(Finding(place, "", f"{excerpt!r} isn't a reassignment; allowed: what {_LIST} prints"))
+            moving.append(Finding(place, "", f"{excerpt!r} isn't a reassignment; allowed: what {_LIST} prints"))
             continue
         topic, partition, *lists = match.groups()
         replicas, adding, removing = (tuple(map(int, ids.split(","))) if ids else () for ids in lists)
         key = f"{topic}-{partition}"
         moving.append(RunningReassignment(place, topic, int(partition), adding, removing, replicas, key))
-    if findings:
-        raise ImportStateError(findings)
-    return StatePart(_LIST, file, Rank.CLUSTER, moving=tuple(moving))
+    return StatePart(_LIST, file, Rank.CLUSTER, moving=tuple(sound(moving)))
 
 
 def is_topics_to_move(text: str) -> bool:

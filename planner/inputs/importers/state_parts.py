@@ -179,8 +179,7 @@ def assignment(
     `configs` are the topics' own; `effective` is also in force, but of unknown origin.
     """
     ordered = sorted(entries, key=lambda entry: (entry.topic, entry.partition.id))
-    if findings := list(entry_findings(ordered)):
-        raise ImportStateError(findings)
+    sound(entry_findings(ordered))
     topics = []
     for name, group in groupby(ordered, key=lambda entry: entry.topic):
         partitions = tuple(entry.partition for entry in group)

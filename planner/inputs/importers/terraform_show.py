@@ -22,6 +22,7 @@ from planner.inputs.importers.state_parts import (
     items,
     read_alone,
     shown,
+    sound,
 )
 from planner.model.cluster import Config, Topic, a_few
 from planner.model.errors import Finding, ImportStateError, Place
@@ -102,10 +103,7 @@ def read_part(text: str, file: str) -> StatePart:
     note = f"deletes {a_few(deleted_topics)}, which count until then: apply it first, and capture the state again"
     deleted = (f"{file} {note}",) if deleted_topics else ()
     msk = _Msk.from_json(value)
-    broker_results = tuple(msk.brokers(place))
-    if findings := [*findings, *(each for each in broker_results if isinstance(each, Finding))]:
-        raise ImportStateError(findings)
-    brokers = tuple(each for each in broker_results if isinstance(each, RegisteredBroker))
+    brokers = tuple(sound([*findings, *msk.brokers(place)]))
     return StatePart(
         "terraform show -json",
         file,

@@ -21,6 +21,7 @@ from planner.inputs.importers.state_parts import (
     is_ids,
     read_alone,
     shown,
+    sound,
 )
 from planner.model.cluster import Partition
 from planner.model.errors import Finding, ImportStateError, Place
@@ -115,13 +116,11 @@ def _topic(value: dict[str, Any], place: Place, topic: str) -> StatePart:
 def _lists(value: Any, key: str, place: Place) -> dict[int, tuple[int, ...]]:
     if not isinstance(value, dict):
         raise ImportStateError([Finding(place, key, f"{shown(value)} isn't possible here; allowed: a JSON object")])
-    findings = [
+    sound(
         Finding(place, f"{key}.{number[:20]}", f"{shown(brokers)} isn't possible here; allowed: a list of brokers' ids")
         for number, brokers in value.items()
         if not _NUMBER.fullmatch(number) or not is_ids(brokers)
-    ]
-    if findings:
-        raise ImportStateError(findings)
+    )
     return {int(number): tuple(brokers) for number, brokers in value.items()}
 
 
