@@ -60,6 +60,7 @@ def build_spec(
         sizing=sizing(document),
         consumers=groups(document, described),
         report=report_sections(document),
+        traffic=traffic(document),
         captured_at=document.get("cluster", "captured_at"),
         valid_for_seconds=valid_for_seconds(document),
         inputs=inputs,

@@ -117,7 +117,6 @@ def load(path: Path) -> Spec:
     notes = (*(_notes(spec, topics.merged) if topics.merged else ()), *topics.notes)
     outgrown = cluster_load.growth_warning(spec.cluster, ends, topics.history) if topics.history else ()
     cluster = replace(spec.cluster, notes=notes, outgrown=outgrown)
-    traffic = build_spec.traffic(document)
     listed_ids = {broker.id for broker in document.added_brokers}
     # A replacement that only changes.replace_brokers names may be live and cordoned too.
     cordoned = topics.merged.cordoned if topics.merged else {}
@@ -126,7 +125,7 @@ def load(path: Path) -> Spec:
         for each in spec.changes.add_brokers
     )
     changes = replace(spec.changes, add_brokers=tuple(joining))
-    return replace(spec, cluster=cluster, growth=growth, week=topics.week, traffic=traffic, changes=changes)
+    return replace(spec, cluster=cluster, growth=growth, week=topics.week, changes=changes)
 
 
 def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _Topics:
