@@ -52,7 +52,13 @@ def live_parts(bootstrap_servers: str | None, command_config: Path | None) -> li
     """
     if command_config is not None and bootstrap_servers is None:
         raise SetupError("--command-config is for --bootstrap-servers; allowed: both, or leave it out")
-    return [] if bootstrap_servers is None else [read_live(bootstrap_servers, client_settings(command_config))]
+    if bootstrap_servers is None:
+        return []
+    settings: Settings = {}
+    if command_config is not None:
+        data = file_reading.read_bytes(command_config, file_reading.SHORT)
+        settings = kafka_python_settings(decode(data, command_config.as_posix()), command_config.as_posix())
+    return [read_live(bootstrap_servers, settings)]
 
 
 def read_live(bootstrap_servers: str, settings: "Settings") -> StatePart:
@@ -337,11 +343,3 @@ def _login(values: Mapping[str, str], places: Mapping[str, Place]) -> Settings:
         allowed = f"one of {', '.join(_MODULES)}, with username and password"
         raise SpecError([Finding(places["sasl.jaas.config"], "sasl.jaas.config", f"can't be used; allowed: {allowed}")])
     return {setting: options[name] for name, setting in names.items()}
-
-
-def client_settings(path: Path | None) -> Settings:
-    """The settings in a Java client's properties file for kafka-python; empty without a file."""
-    if path is None:
-        return {}
-    data = file_reading.read_bytes(path, file_reading.SHORT)
-    return kafka_python_settings(decode(data, path.as_posix()), path.as_posix())
