@@ -165,14 +165,6 @@ def task_answers(
     return [pa.ipc.open_stream(each).read_all() for each in answers]
 
 
-def add_module(spark: Session, file: str) -> None:
-    """Sends a user's module to every worker."""
-    if is_connect(spark):
-        frames(spark).addArtifacts(file, pyfile=True)
-    else:
-        context(spark).addPyFile(file)
-
-
 def cancel(spark: Session) -> None:
     """Asks Spark to cancel the session's jobs; ignores a session that has ended."""
     with suppress(Exception):
@@ -338,7 +330,10 @@ def answers(
         file = inspect.getsourcefile(import_module(assignor.partition(":")[0]))
         if file is None:
             raise SetupError(f"assignor {assignor!r} has no source file to send; allowed: a module in one .py file")
-        add_module(spark, file)
+        if is_connect(spark):
+            frames(spark).addArtifacts(file, pyfile=True)
+        else:
+            context(spark).addPyFile(file)
     if not questions:
         return []
     tasks = min(partitions or tasks_each * tasks_for(spark), len(questions))
