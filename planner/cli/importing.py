@@ -116,7 +116,7 @@ def _imported(merged: Merged, options: ImportOptions, shows_inherited: bool) -> 
         merged.sizes or {},
         servers,
         merged.only_topics,
-        targets(topics, merged.targets),
+        targets({topic.name: [len(each.replicas) for each in topic.partitions] for topic in topics}, merged.targets),
         config_defaults=tuple(sorted(defaults.items())),
         # Reading the spec refuses platforms that place replicas themselves, and says why.
         profile=merged.platform if merged.platform in PROFILES or merged.platform.startswith(tuple(REFUSED)) else "",

@@ -9,7 +9,7 @@ Source: Terraform's JSON output format, major version 1; providers Mongey/kafka,
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -24,7 +24,7 @@ from planner.inputs.importers.state_parts import (
     shown,
     sound,
 )
-from planner.model.cluster import Config, Topic, a_few
+from planner.model.cluster import Config, a_few
 from planner.model.errors import Finding, ImportStateError, Place
 from planner.model.file_reading import json_value
 
@@ -289,19 +289,22 @@ class Targets:
     fewer: tuple[str, ...] = ()
 
 
-def targets(topics: Iterable[Topic], declared: Iterable[TopicTarget]) -> Targets:
-    """How the declared topics differ from `topics`, in the order of declaration.
+def targets(factors: Mapping[str, Sequence[int]], declared: Sequence[TopicTarget]) -> Targets:
+    """How the declared topics differ from those with these replication factors, in the order of declaration.
 
-    `topics` are today's to find what must change, or those after `changes` to find what `changes` doesn't cover.
+    `factors` has one for each partition, by topic: today's to find what must change, or those after `changes` to find
+    what `changes` doesn't cover.
     """
-    today, declared_topics = {topic.name: topic.partitions for topic in topics}, list(declared)
-    existing = [(each.topic, today[each.topic], each) for each in declared_topics if each.topic in today]
-    factors = [(name, rows, factor) for name, rows, each in existing if (factor := each.replication_factor) is not None]
-    counts = [(name, len(rows), count) for name, rows, each in existing if (count := each.partitions) is not None]
+    existing = [(each.topic, factors[each.topic], each) for each in declared if each.topic in factors]
+    counts = [(name, len(each), count) for name, each, target in existing if (count := target.partitions) is not None]
     return Targets(
-        tuple((name, to) for name, rows, to in factors if any(len(row.replicas) != to for row in rows)),
+        tuple(
+            (name, to)
+            for name, each, target in existing
+            if (to := target.replication_factor) is not None and {to} != {*each}
+        ),
         tuple((name, count) for name, today_count, count in counts if count > today_count),
-        tuple(each for each in declared_topics if each.topic not in today),
+        tuple(each for each in declared if each.topic not in factors),
         tuple(name for name, today_count, count in counts if count < today_count),
     )
 

@@ -30,8 +30,7 @@ from planner.inputs.state.state_notes import broker_notes
 from planner.inputs.yaml_source import Path as Keys
 from planner.inputs.yaml_source import decode, key_text, read_yaml
 from planner.model import file_reading
-from planner.model.build_problem import topics_after
-from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, Partition, Topic, merge_log_dirs
+from planner.model.cluster import CONFIGS_UNKNOWN, LogDirs, merge_log_dirs
 from planner.model.document_fields import InputRow
 from planner.model.errors import Finding, ImportStateError, Place, PlannerError, SpecError
 from planner.model.load_history import Span, WeekOfLoad
@@ -261,24 +260,20 @@ def _notes(spec: Spec, merged: Merged) -> Iterator[str]:
     yield from merged.notes
     yield from broker_notes(spec.cluster.brokers, spec.changes.add_brokers, merged.brokers)
     if merged.targets:
-        yield from target_notes(targets(_changed_topics(spec), merged.targets), merged.declared_by)
+        yield from target_notes(targets(_factors_after(spec), merged.targets), merged.declared_by)
     if not merged.configs_known and not spec.cluster.config_defaults:
         yield CONFIGS_UNKNOWN
 
 
-def _changed_topics(spec: Spec) -> Iterator[Topic]:
-    """The topics after `changes`, only for their numbers: the broker ids in the replicas have no meaning."""
-    today = {topic.name for topic in spec.cluster.topics}
-    new_factors = {new.topic: new.replication_factor for new in spec.changes.new_partitions}
-    for topic in topics_after(spec):
-        rules = spec.changes.set_replication_factor if topic.name in today else ()
-        rule = first_rule(topic.name, rules)
-        factors = (
-            rule.replication_factor if rule else len(row.replicas) or new_factors[topic.name]
-            for row in topic.partitions
-        )
-        rows = (Partition(number, tuple(range(factor))) for number, factor in enumerate(factors))
-        yield replace(topic, partitions=tuple(rows))
+def _factors_after(spec: Spec) -> dict[str, list[int]]:
+    """The replication factor of each partition after `changes`, by topic."""
+    factors = {topic.name: [len(row.replicas) for row in topic.partitions] for topic in spec.cluster.topics}
+    for new in spec.changes.new_partitions:
+        factors.setdefault(new.topic, []).extend([new.replication_factor] * (new.count - new.first))
+    for topic in spec.cluster.topics:
+        if rule := first_rule(topic.name, spec.changes.set_replication_factor):
+            factors[topic.name] = [rule.replication_factor] * len(factors[topic.name])
+    return factors
 
 
 def _with_state(document: SpecDocument, merged: Merged | None) -> SpecDocument:

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from state_texts import read_topics
 
 from planner.inputs.importers.state_parts import TopicTarget
 from planner.inputs.importers.terraform_show import Targets, left_out, target_notes, targets
 from planner.inputs.spec.reading import load
-from planner.inputs.state.merge import merge
 from planner.inputs.state.state_files import read_part
 from planner.model.errors import ImportStateError, Place
 
@@ -160,12 +158,11 @@ def test_a_topic_that_terraform_forgets_stays() -> None:
 def test_declarations_without_a_change_are_told() -> None:
     """An import writes no change for a new topic that isn't declared in full, nor for one with too few partitions."""
     declared = [TopicTarget("b", 1, None, ()), TopicTarget("new", 6, None, ()), TopicTarget("made", 6, 2, ())]
-    today = merge([read_part(DESCRIBE, "d.txt")]).assignment.topics
     assert [
         "p.json declares topic new, which the cluster doesn't have, without the number of partitions or the "
         "replication factor: add it to changes.create_topics",
         "p.json declares topic b with fewer partitions than they have: Kafka takes none away",
-    ] == list(left_out(targets(today, declared), "p.json"))
+    ] == list(left_out(targets(FACTORS, declared), "p.json"))
 
 
 DESCRIBE = """\
@@ -175,13 +172,14 @@ Topic: b\tPartitionCount: 2\tReplicationFactor: 1\tConfigs:
 \tTopic: b\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1
 \tTopic: b\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1
 """
+FACTORS = {"a": [2], "b": [1, 1]}
 AT = Place("p.json", 1, 1)
 
 
 def test_targets_are_what_has_to_change() -> None:
     """New replication factors, more partitions and new topics are targets; fewer partitions only give a note."""
     rows = (TopicTarget("a", 4, 3), TopicTarget("b", 1, 1), TopicTarget("c", 2, 2))
-    found = targets(read_topics(DESCRIBE, "d.txt"), rows)
+    found = targets(FACTORS, rows)
     assert Targets((("a", 3),), (("a", 4),), (rows[2],), ("b",)) == found
     assert [
         "p.json declares topic a with another replication factor than this plan leaves: change it there, or in "
@@ -231,7 +229,7 @@ def test_a_spec_is_told_what_its_changes_leave_otherwise(changes: str, found: li
 def test_what_is_declared_as_it_is_or_not_known_yet_changes_nothing() -> None:
     """Topics that are as declared, or whose values aren't known yet, give no targets and no notes."""
     rows = (TopicTarget("a", 1, 2), TopicTarget("b", None, None))
-    found = targets(read_topics(DESCRIBE, "d.txt"), rows)
+    found = targets(FACTORS, rows)
     assert Targets() == found
     assert [] == list(target_notes(found, "p.json"))
 
