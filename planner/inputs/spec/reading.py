@@ -116,15 +116,7 @@ def load(path: Path) -> Spec:
     notes = (*(_notes(spec, topics.merged) if topics.merged else ()), *topics.notes)
     outgrown = cluster_load.growth_warning(spec.cluster, ends, topics.history) if topics.history else ()
     cluster = replace(spec.cluster, notes=notes, outgrown=outgrown)
-    listed_ids = {broker.id for broker in document.added_brokers}
-    # A replacement that only changes.replace_brokers names may be live and cordoned too.
-    cordoned = topics.merged.cordoned if topics.merged else {}
-    joining = (
-        each if each.id in listed_ids else replace(each, cordoned_log_dirs=cordoned.get(each.id, ()))
-        for each in spec.changes.add_brokers
-    )
-    changes = replace(spec.changes, add_brokers=tuple(joining))
-    return replace(spec, cluster=cluster, growth=growth, week=topics.week, changes=changes)
+    return replace(spec, cluster=cluster, growth=growth, week=topics.week)
 
 
 def _with_load(document: SpecDocument, folder: Path, broken: list[Finding]) -> _Topics:
@@ -289,22 +281,9 @@ def _with_state(document: SpecDocument, merged: Merged | None) -> SpecDocument:
         return replace(document, value=value)
     if merged.config_defaults:
         cluster["config_defaults"] = dict(merged.config_defaults) | _mapping(cluster.get("config_defaults"))
-    # A broker that is to be added may already be live, and cordoned until then.
-    lists = [(cluster, "brokers")]
-    if isinstance(changes := value.get("changes"), dict):
-        value["changes"] = dict(changes)
-        lists.append((value["changes"], "add_brokers"))
-    for section, key in lists if merged.cordoned else ():
-        if isinstance(rows := section.get(key), list):
-            section[key] = [
-                {"cordoned_log_dirs": list(merged.cordoned[each["id"]]), **each}
-                if isinstance(each, dict) and isinstance(each.get("id"), int) and each["id"] in merged.cordoned
-                else each
-                for each in rows
-            ]
     if merged.only_topics is not None:
         value["topics"] = {"include": list(merged.only_topics)} | _mapping(document.get("topics"))
-    return replace(document, value=value)
+    return replace(document, value=value, cordoned=merged.cordoned)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

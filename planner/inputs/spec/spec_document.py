@@ -52,9 +52,14 @@ _WITHOUT_MOVES = {"create_topics", "add_partitions", "replace_brokers", "demote_
 
 @dataclass(frozen=True)
 class SpecDocument(Document):
-    """The YAML that the schema accepts at the keys asked for. `assignment` has today's topics, none while unknown."""
+    """The YAML that the schema accepts at the keys asked for. `assignment` has today's topics, none while unknown.
+
+    `cordoned` are the cordoned log dirs by broker, as state files have them; those that the YAML states count first.
+    A broker that joins may already be live, and cordoned until then.
+    """
 
     assignment: Assignment = field(default_factory=Assignment)
+    cordoned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def brokers_today(self) -> tuple[Broker, ...]:
@@ -70,7 +75,7 @@ class SpecDocument(Document):
         """A broker with its own capacity, or that of its class. A rule reports an unknown class."""
         capacity = item.get("capacity") or self.get("cluster", "broker_classes", item.get("class", "")) or {}
         broker = self._broker_class(item.get("class", ""), capacity).broker(item["id"], item.get("rack"))
-        cordoned = tuple(item.get("cordoned_log_dirs", ()))
+        cordoned = tuple(item.get("cordoned_log_dirs", self.cordoned.get(item["id"], ())))
         return replace(broker, log_dirs=broker_log_dirs(item), cordoned_log_dirs=cordoned)
 
     @cached_property
@@ -112,7 +117,7 @@ class SpecDocument(Document):
         today = {broker.id: broker for broker in self.brokers_today}
         listed_ids = {*today, *(broker.id for broker in self.added_brokers)}
         pairs = [(today.get(old, Broker(old)), new) for old, new in self.replacements if new not in listed_ids]
-        inherited = {new: replace(old, id=new, cordoned_log_dirs=()) for old, new in pairs}
+        inherited = {new: replace(old, id=new, cordoned_log_dirs=self.cordoned.get(new, ())) for old, new in pairs}
         return (*self.added_brokers, *inherited.values())
 
     @cached_property

@@ -63,7 +63,7 @@ def test_state_without_sizes_has_unknown_sizes(tmp_path: Path) -> None:
 
 
 def test_cordoned_log_dirs_are_read_unless_the_yaml_states_them(tmp_path: Path) -> None:
-    """Cordons come from kafka-configs, unless the YAML states them; a replacement inherits none."""
+    """Cordons come from kafka-configs, unless the YAML states them; a replacement inherits none. Variants have them."""
     shutil.copy(DATA / "zookeeper-3.9" / "kafka-topics-describe.txt", tmp_path / "d.txt")
     (tmp_path / "b.txt").write_text(
         "".join(
@@ -76,11 +76,13 @@ def test_cordoned_log_dirs_are_read_unless_the_yaml_states_them(tmp_path: Path) 
         "version: 1\ncluster:\n  name: demo\n"
         '  brokers: [{id: 0}, {id: 1}, {id: 2, cordoned_log_dirs: ["/d3"]}, {id: 3}]\n'
         "  state: {files: [d.txt, b.txt]}\nchanges: {add_brokers: [{id: 7}, {id: 8}], replace_brokers: {1: 9, 3: 10}}\n"
+        "sweep: {variants: [{name: other, changes: {add_brokers: [{id: 7}], replace_brokers: {3: 10}}}]}\n"
     )
     spec = spec_of(tmp_path, text)
     assert [(), ("*",), ("/d3",), ()] == [broker.cordoned_log_dirs for broker in spec.cluster.brokers]
     joining = [(broker.id, broker.cordoned_log_dirs) for broker in spec.changes.add_brokers]
     assert [(7, ("*",)), (8, ()), (9, ()), (10, ("*",))] == joining
+    assert [("*",), ("*",)] == [each.cordoned_log_dirs for each in spec.sweep.variants[0].changes.add_brokers]
 
 
 def test_a_filter_that_is_no_mapping_is_a_finding_beside_topics_to_move(tmp_path: Path) -> None:
