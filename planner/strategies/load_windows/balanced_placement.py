@@ -5,7 +5,7 @@ flow at those prices is still exact, and its node potentials and the prices prov
 exchanges of single replicas bring loads that are near their windows into them. Brokers that the cheapest placement
 leaves too empty get the price of a copied byte, which is nearly always the right one. If a gap remains, the prices of a
 linear program are tried, and its solution with split replicas, rounded. If single partitions are as large as the
-windows, cases decide which brokers have them; see `branch_and_bound`.
+windows, cases decide which brokers have them; see `branch_and_bound`. At last, few brokers at a time are placed anew.
 
 If windows can't all hold, the placement is first brought as close to them as possible. Every further placement may be
 as far outside as this one, in sum and on the worst broker, on any brokers; the cheapest of those is the plan.
@@ -22,12 +22,11 @@ from planner.model.problem import BoolArray, IntArray, LongArray, Problem
 from planner.scoring.growth_scenarios import Scenario
 from planner.scoring.window_excess import Allowed
 from planner.scoring.windows import Windows
-from planner.strategies import lagrangian_bound
 from planner.strategies.flow import tie_breaking
 from planner.strategies.flow.placement import Placed, on_brokers, widened
 from planner.strategies.flow.placement_network import Layout, windowed
 from planner.strategies.flow.tie_breaking_exchanges import after_flows, break_ties, ties
-from planner.strategies.lagrangian_bound import GRAIN, Case, Certificate
+from planner.strategies.lagrangian_bound import GRAIN, Case, Certificate, none_priced
 from planner.strategies.load_windows import price_program
 from planner.strategies.load_windows.allowed_plans import no_open_windows, no_slack, slack_of
 from planner.strategies.load_windows.attempts_at_prices import (
@@ -47,6 +46,7 @@ from planner.strategies.load_windows.attempts_at_prices import (
 from planner.strategies.load_windows.branch_and_bound import branchings, sizes_in_windows
 from planner.strategies.load_windows.byte_loads import byte_loads
 from planner.strategies.load_windows.column_generation import mixtures
+from planner.strategies.load_windows.large_neighborhood_search import by_few_brokers
 from planner.strategies.load_windows.local_search import at_edges, polish, repair
 from planner.strategies.load_windows.local_search_state import MostOutside, SearchPlacement, of_layout
 from planner.strategies.load_windows.lp_relaxation import Fits, rounded, roundings
@@ -55,6 +55,7 @@ from planner.strategies.work_limits import (
     CLOSE,
     CLOSE_BY_CASES,
     FAIR,
+    NEIGHBORHOOD_GAP,
     POLISHED,
     SHARE_OF_AS_CLOSE,
     SHARE_OF_CASES,
@@ -69,9 +70,7 @@ from planner.strategies.work_limits import (
 
 
 def relax_windows(task: Task, none_outside: Allowed, plan: PlacedPlan, bound: Bound) -> tuple[Best, Case | None]:
-    """The cheapest placement with the least outside, and cases that prove how much is outside at least. `none_outside`:
-    the windows, with nothing allowed outside. The plan is outside of them; the bound may be any bound.
-    """
+    """The cheapest placement with the least outside of its windows, and cases that prove how much must be outside."""
     base = replace(bound.proof, parts=())
     some_too_large, effort = task.loads.too_large(), task.effort
     task = replace(task, effort=effort and effort.part(SHARE_OF_RELAXED))
@@ -371,6 +370,7 @@ _ATTEMPTS: Sequence[tuple[_Attempts, float]] = (
     (_thorough, FAIR),
     (_exactly, FAIR),
     (partial(_by_cases, largest=(SMALL_CASES, 1.0)), SMALL_CASES_GAP),
+    (lambda task, _, best: iter([(by_few_brokers(task, best), None)]), NEIGHBORHOOD_GAP),
 )
 
 
@@ -386,7 +386,7 @@ def _spread_for_free(task: Task, by_counts: SearchPlacement) -> BalancedPlan:
     placement = SearchPlacement(replace(search, costs=np.maximum(search.costs, 1)), by_counts.on)
     repair(placement, for_nothing=True)
     placement = SearchPlacement(task.search, placement.on)
-    return _evened(task, placement, Certificate(task.facts, lagrangian_bound.none_priced(task.facts)))
+    return _evened(task, placement, Certificate(task.facts, none_priced(task.facts)))
 
 
 def _evened(
