@@ -58,7 +58,7 @@ def _copied(problem: Problem, proposal: Proposal) -> int:
     return moved(problem, as_plan(proposal.assignment))[0]
 
 
-@examples(200)
+@examples(100)
 @given(loaded_problems(**SMALL))
 def test_with_all_places_free_it_is_the_cheapest_plan(problem: Problem) -> None:
     """Brute force finds no plan within the windows that copies less; the program may stop a thousandth before it."""
@@ -74,7 +74,7 @@ def test_with_all_places_free_it_is_the_cheapest_plan(problem: Problem) -> None:
     assert moved(problem, as_plan(assignment))[0] <= min(costs) * (1 + NEIGHBORHOOD_CLOSE) + len(layout.rows)
 
 
-@examples(200)
+@examples(100)
 @given(loaded_problems(**SMALL), st.integers(0, 2**20))
 def test_other_places_stay_and_counts_are_kept(problem: Problem, seed: int) -> None:
     """A few places are free: all others are as before, and so is how many replicas each partition has."""
