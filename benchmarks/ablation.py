@@ -151,6 +151,7 @@ PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "polishing": {"load_windows.balanced_placement.polish": _no_result},
     "branch and bound": _BRANCHINGS,
     "fractional program": _FRACTIONS,
+    "large neighborhood search": {"load_windows.balanced_placement.by_few_brokers": _no_result},
     "its rounding": {"load_windows.balanced_placement.roundings": _unrounded},
     "byte prices": _BYTE_PRICES,
     "all linear programs": {**_BRANCHINGS, **_FRACTIONS, **_BYTE_PRICES},
