@@ -17,6 +17,7 @@ from planner.strategies.load_windows.price_program import Program
 from planner.strategies.work_limits import (
     FEW_BROKERS,
     FROM_NOTHING,
+    MOST_OF_BROKERS,
     NEIGHBORHOOD_CLOSE,
     NEIGHBORHOOD_COLUMNS,
     NEIGHBORHOOD_NODES,
@@ -30,16 +31,20 @@ from planner.strategies.work_limits import (
 def by_few_brokers(task: Task, best: Best) -> PlacedPlan | None:
     """The best plan made cheaper, with no window missed by more; a generator with a fixed seed draws the brokers.
 
-    None without a plan within all windows of loads, for large placements, and for balances that weren't asked for.
+    None without a plan within all windows of loads, for large placements, for fewer than eight brokers, and for
+    balances that weren't asked for.
     """
     plan, random, in_vain = best.plan, Random(0), 0
-    if plan is None or plan.outside or task.is_large or task.effort is None or not task.effort.topic_flows:
+    most = min(int(MOST_OF_BROKERS * len(task.layout.targets)), FEW_BROKERS[1])
+    if plan is None or plan.outside or task.is_large or most < FEW_BROKERS[0]:
+        return None
+    if task.effort is None or not task.effort.topic_flows:
         return None
     effort = task.effort.part(SHARE_OF_NEIGHBORHOODS)
     program = whole_program(task.layout, task.windows, task.loads).program
     for _ in range(NEIGHBORHOODS):
-        is_on, width = plan.placement.on, len(task.layout.targets)
-        brokers = np.array(random.sample(range(width), min(width, FEW_BROKERS[1])))
+        is_on = plan.placement.on
+        brokers = np.array(random.sample(range(is_on.shape[1]), most))
         rows = np.logical_or.accumulate(is_on[:, brokers], axis=1).sum(axis=0)
         brokers = brokers[np.arange(1, len(brokers) + 1) * rows <= NEIGHBORHOOD_COLUMNS]
         if effort.spent or in_vain == NEIGHBORHOODS_IN_VAIN or len(brokers) < FEW_BROKERS[0]:
