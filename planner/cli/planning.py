@@ -60,10 +60,8 @@ def whatif(
     else:
         if detail is not None:
             raise click.UsageError("--quiet and --verbose are for one plan; allowed: a single SPEC")
-        summaries = whatif_fleet.whatif_fleet(
-            specs, settings, errors, lambda each: (whatif_fleet.summary(each), each.plan.has_something_to_do)
-        )
-        rows, todo = [row for row, _ in summaries], any(changes for _, changes in summaries)
+        rows = whatif_fleet.whatif_fleet(specs, settings, errors, whatif_fleet.summary)
+        todo = any(row["has_something_to_do"] for row in rows)
         output.show_found(form, lambda: {"clusters": rows}, lambda: whatif_fleet.view(rows))
     return 2 if detailed_exitcode and todo else 0
 

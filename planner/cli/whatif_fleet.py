@@ -307,10 +307,6 @@ def each_of(specs: Sequence[Path], step: Callable[[int], T]) -> tuple[T, ...]:
     return tuple(results)
 
 
-# The verdict on a plan that changes nothing begins with this.
-_IDLE = "nothing to do"
-
-
 def summary(planned: FleetPlan) -> dict[str, Any]:
     """The row of a cluster: verdict, what moves, the gap to the bound in percent, and the plan's folder."""
     plan, own_row = planned.plan, planned.plan.own_row
@@ -318,7 +314,7 @@ def summary(planned: FleetPlan) -> dict[str, Any]:
     done = (plan.changes.rebalance != "none" and headline.balance_missed(plan)) or "as asked"
     # Whether there is something to do, and what needs attention.
     verdict: Iterable[str] = (
-        headline.first_step_lead(plan) or (done if plan.has_something_to_do else _IDLE),
+        headline.first_step_lead(plan) or (done if plan.has_something_to_do else "nothing to do"),
         *headline.racks(plan),
         counted(len(plan.warnings), "warning") if plan.warnings else "",
     )
@@ -326,6 +322,7 @@ def summary(planned: FleetPlan) -> dict[str, Any]:
         "cluster": plan.cluster.name,
         "spec": str(planned.job.spec),
         "verdict": ", ".join(filter(None, verdict)),
+        "has_something_to_do": plan.has_something_to_do,
         "complete": plan.complete,
         "bytes_moved": own_row.bytes_moved if sizes_known else None,
         "replicas_moved": own_row.replicas_moved,
@@ -358,7 +355,7 @@ def view(rows: Sequence[dict[str, Any]]) -> View:
         column("Candidates tried", lambda row: row["candidates"]),
         column("Folder", lambda row: Name(row["folder"]), numeric=False),
     )
-    plans = Counter(row["cluster"] for row in rows if not row["verdict"].startswith(_IDLE))
+    plans = Counter(row["cluster"] for row in rows if row["has_something_to_do"])
     steps = "read report.html in each folder, then cd FOLDER/ansible && ansible-playbook apply.yml --check"
     following = f"Next: {steps if plans else 'nothing to apply'}"
     repeated = [

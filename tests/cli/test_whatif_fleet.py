@@ -88,7 +88,11 @@ def test_a_quoted_pattern_is_a_fleet_beside_its_specs(clusters, whatif):
 def test_what_follows_is_for_plans_that_change_something(verdicts, following):
     """A plan with nothing to do isn't to be applied, and isn't one of two plans to choose from."""
     numbers = dict.fromkeys(("bytes_moved", "replicas_moved", "leaders_changed", "least_bytes_moved", "candidates"), 0)
-    rows = [{"cluster": "a", "verdict": each, "complete": True, "folder": "f", **numbers} for each in verdicts]
+    rows = [
+        {"cluster": "a", "verdict": each, "has_something_to_do": each == "as asked", "complete": True, "folder": "f"}
+        | numbers
+        for each in verdicts
+    ]
 
     (section,) = whatif_fleet.view(rows).sections
     assert following == [getattr(each, "value", each) for each in section.blocks[1].lines]
@@ -134,6 +138,7 @@ def test_the_summary_has_the_plans_own_numbers(clusters, whatif):
             "cluster": plan["cluster"]["name"],
             "spec": f"clusters/{name}.yaml",
             "verdict": "as asked" if name == "expand" else "as asked, 1 warning",
+            "has_something_to_do": True,
             "complete": True,
             "bytes_moved": chosen["bytes_moved"],
             "replicas_moved": chosen["replicas_moved"],
